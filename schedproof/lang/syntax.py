@@ -116,9 +116,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Any one of the options: the adversary decides."""
+    """Any one of the options: the adversary decides. ``labels`` name them in traces.
+
+    With ``universe`` the options are all its objects instead.
+    """
 
     options: tuple[Expr, ...]
+    labels: tuple[str, ...] = ()
+    universe: str = ""
     loc: Loc = NOWHERE
     ctype: CType | None = None
 

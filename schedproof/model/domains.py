@@ -89,6 +89,7 @@ class Constant:
     per: Object | None = None
     c: str | None = None
     why: str = ""
+    span: tuple[int, int] | None = None
     name: str = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -129,6 +130,8 @@ class Domain:
     per: Object | None = None
     c: str | None = None
     ghost: bool = False
+    span: tuple[int, int] | None = None       # the C values that the field can have, where that is less than its type
+    transient: bool = False                   # has its initial value between steps, so it is no part of the state
     name: str = field(default="", init=False)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -144,8 +147,8 @@ class Domain:
         """A code as a reader should see it."""
         return str(code)
 
-    def resolve(self, params: Any, world: Any) -> Domain:
-        """This domain with bounds that depend on parameters worked out."""
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Domain:
+        """This domain with what depends on the instance worked out: bounds, objects, codes of enumerators."""
         return self
 
 
@@ -170,11 +173,16 @@ class Enum(Domain):
     """
 
     def __init__(self, *names: str, meaning: Mapping[str, tuple[int, int]] | None = None, init: Any = None,
-                 per: Object | None = None, c: str | None = None, ghost: bool = False):
-        super().__init__(init, per, c, ghost)
+                 per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None):
+        super().__init__(init, per, c, ghost, span)
         self.names = names
         self.meaning = dict(meaning or {})
         self.code_of: dict[str, int] = {}
+
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Enum:
+        found = Enum(*self.names, meaning=self.meaning, init=self.init, per=self.per, c=self.c, ghost=self.ghost, span=self.span)
+        found.name, found.code_of = self.name, {n: enumerators[n] for n in self.names}
+        return found
 
     def codes(self) -> tuple[int, ...]:
         return tuple(self.code_of[n] for n in self.names)
@@ -187,14 +195,14 @@ class Range(Domain):
     """The integers from ``low`` to ``high``. An assignment outside is a modelling error."""
 
     def __init__(self, low: Bound, high: Bound, init: Any = None, per: Object | None = None, c: str | None = None,
-                 ghost: bool = False):
-        super().__init__(init, per, c, ghost)
+                 ghost: bool = False, span: tuple[int, int] | None = None, transient: bool = False):
+        super().__init__(init, per, c, ghost, span, transient)
         self.low, self.high = low, high
 
-    def resolve(self, params: Any, world: Any) -> Range:
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Range:
         low = self.low(params) if callable(self.low) else self.low
         high = self.high(params) if callable(self.high) else self.high
-        found = Range(low, high, self.init, self.per, self.c, self.ghost)
+        found = Range(low, high, self.init, self.per, self.c, self.ghost, self.span, self.transient)
         found.name = self.name
         return found
 
@@ -212,15 +220,15 @@ class Values(Domain):
     """
 
     def __init__(self, values: Mapping[int, str] | Callable[[Any], Mapping[int, str]], init: Any = None,
-                 per: Object | None = None, c: str | None = None, ghost: bool = False,
+                 per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None,
                  stands_for: Mapping[int, tuple[int, int]] | None = None):
-        super().__init__(init, per, c, ghost)
+        super().__init__(init, per, c, ghost, span)
         self.values = values
         self.stands_for = dict(stands_for or {})
 
-    def resolve(self, params: Any, world: Any) -> Values:
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Values:
         values = self.values(params) if callable(self.values) else self.values
-        found = Values(dict(values), self.init, self.per, self.c, self.ghost, self.stands_for)
+        found = Values(dict(values), self.init, self.per, self.c, self.ghost, self.span, self.stands_for)
         found.name = self.name
         return found
 
@@ -236,29 +244,31 @@ class Values(Domain):
 class Int(Domain):
     """Any integer. Only the solver engines take a model that has one."""
 
-    def __init__(self, init: Any = None, per: Object | None = None, c: str | None = None, ghost: bool = False):
-        super().__init__(init, per, c, ghost)
+    def __init__(self, init: Any = None, per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None):
+        super().__init__(init, per, c, ghost, span)
 
     def codes(self) -> None:
         return None
 
 
 class Pointer(Domain):
-    """A pointer to one of a universe's objects, or NULL when ``null``."""
+    """A pointer to one of a universe's objects (to those ``among`` names, when it is given), or NULL when ``null``."""
 
     def __init__(self, target: Object, null: bool = True, init: Any = NULL, per: Object | None = None,
-                 c: str | None = None, ghost: bool = False):
-        super().__init__(init, per, c, ghost)
-        self.target, self.null = target, null
+                 c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None,
+                 among: tuple[str, ...] = ()):
+        super().__init__(init, per, c, ghost, span)
+        self.target, self.null, self.among = target, null, among
         self.names: tuple[str, ...] = ()
 
-    def resolve(self, params: Any, world: Any) -> Pointer:
-        found = Pointer(self.target, self.null, self.init, self.per, self.c, self.ghost)
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Pointer:
+        found = Pointer(self.target, self.null, self.init, self.per, self.c, self.ghost, self.span, self.among)
         found.name, found.names = self.name, self.target.resolve(params)
         return found
 
     def codes(self) -> tuple[int, ...]:
-        return (*((NULL_CODE,) if self.null else ()), *range(len(self.names)))
+        targets = (i for i, name in enumerate(self.names) if not self.among or name in self.among)
+        return (*((NULL_CODE,) if self.null else ()), *targets)
 
     def show(self, code: int | bool) -> str:
         return "NULL" if code == NULL_CODE else self.names[code]

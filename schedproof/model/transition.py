@@ -53,6 +53,7 @@ class Transition:
     sites: tuple[str, str] = ("", "")
     free: tuple[str, ...] = ()
     loc: Loc = Loc("", 0)
+    fault: str = ""          # when set, reaching this transition is a modelling error, and this says which
 
     @property
     def label(self) -> str:

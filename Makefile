@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make prove            the proof suite: every property in every kernel release it speaks about
+# make test             the tests of the checker itself
+# make lint             style and types
+# make bench            speed, as ratios
+# make counterexamples  writes counterexamples/ anew
+#
+# Each needs nothing but make and Python 3.11 or newer: the first use creates .venv and installs into it.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The first Python on the path that is new enough; "make PYTHON=/path/to/python" overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+.PHONY: prove test lint bench counterexamples
+
+prove: $(STAMP)
+	$(BIN)/python -m pytest properties/
+
+test: $(STAMP)
+	$(BIN)/python -m pytest tests/
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+counterexamples: $(STAMP)
+	$(BIN)/schedproof counterexamples
+
+# The stamp is written last: an installation that broke off half-way is done again from the start.
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "schedproof needs Python 3.11 or newer: install it, or say make PYTHON=..." >&2; exit 2; }
+	@test -e $(STAMP) && $(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)

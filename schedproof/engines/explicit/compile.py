@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An instance's transitions and predicates as machine code.
+
+``successors(state, out) -> count`` writes three words for each enabled transition, in their order: the next
+state, or ``LEFT_DOMAIN`` (also for a transition that is a fault of the model); the transition's number with flags (``POSITIVE``: the step has a positive cost of any
+name; ``NEGATIVE``: one of its costs is negative); the cost that was asked for. ``observe(state) -> mask`` has bit
+i set where predicate i holds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+import z3
+from llvmlite import ir
+
+from schedproof.engines.explicit.emit import I1, I64, MINUS_ONE, Emitter, Memo, word
+from schedproof.engines.explicit.layout import CannotCompile, Field, Layout, lay_out
+from schedproof.engines.explicit.terms import Node, Terms
+from schedproof.model.transition import State, Transition, Variable
+
+LEFT_DOMAIN = -1
+WORDS = 3                      # a successor's words
+POSITIVE, NEGATIVE = 1 << 32, 1 << 33
+NUMBER = POSITIVE - 1          # mask of the transition's number in the second word
+PART, PART_RULES = 4000, 48    # nodes and transitions in one function: LLVM takes quadratic time for long ones
+MANY = 40000                   # nodes from which on compiling costs more than optimising saves
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code of an instance. The addresses are good as long as this object lives."""
+
+    layout: Layout
+    transitions: tuple[Transition, ...]
+    successors: int
+    observe: int
+    costly: bool                       # some step may have a cost that is not 0
+    cost_high: int                     # no step costs more
+    seconds: float
+    call_successors: Callable[[int, int], int]
+    call_observe: Callable[[int], int]
+    keep: object
+
+    @property
+    def width(self) -> int:
+        """How many words ``successors`` may write."""
+        return WORDS * max(1, len(self.transitions))
+
+    def step(self, state: int) -> Iterator[tuple[int, int, int]]:
+        """For each enabled transition: next state (or LEFT_DOMAIN), transition's number, cost."""
+        out = np.empty(self.width, np.int64)
+        count = self.call_successors(state, out.ctypes.data)
+        for k in range(count):
+            nxt, number, cost = (int(x) for x in out[WORDS * k:WORDS * k + WORDS])
+            yield nxt, number & NUMBER, cost
+
+    def transition_between(self, state: int, following: int) -> int:
+        """The number of the first transition that leads from one state to the other."""
+        return next(number for nxt, number, _ in self.step(state) if nxt == following)
+
+
+@dataclass(frozen=True)
+class _Update:
+    field: Field
+    value: Node
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """One transition as nodes."""
+
+    number: int
+    guard: Node
+    updates: tuple[_Update, ...]
+    cost: Node
+    fault: bool
+    flags: tuple[tuple[int, Node], ...]
+
+
+def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Transition],
+                     predicates: Sequence[z3.BoolRef], cost: str = "", initial: Sequence[State] = ()) -> Compiled:
+    """Compile. ``cost`` names the cost to report. Raises CannotCompile with the reason.
+
+    With ``initial`` states the code is good for what can be reached from them only, and a state may be smaller.
+    """
+    start = time.perf_counter()
+    layout = lay_out(variables, transitions, initial)
+    terms = Terms({n: f.bounds for n, f in layout.fields.items()},
+                  (n for n, f in layout.fields.items() if f.truth))
+    rules = [_rule(terms, layout, number, t, cost) for number, t in enumerate(transitions)]
+    watched = [terms.read(p) for p in predicates]
+    module = ir.Module("instance")
+    _successors(module, layout, rules)
+    _observe(module, layout, watched)
+    engine = _machine_code(module, _size(n for r in rules for n in _roots(r)))
+    successors, observe = engine.get_function_address("successors"), engine.get_function_address("observe")
+    return Compiled(
+        layout, tuple(transitions), successors, observe,
+        costly=any(r.flags for r in rules),
+        cost_high=max((r.cost.high for r in rules if r.guard.constant != 0), default=0),
+        seconds=time.perf_counter() - start,
+        call_successors=ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(successors),
+        call_observe=ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(observe),
+        keep=engine)
+
+
+def _rule(terms: Terms, layout: Layout, number: int, transition: Transition, cost: str) -> _Rule:
+    updates = []
+    for name, term in transition.updates.items():
+        if name not in layout.fields:
+            raise CannotCompile(f"{transition.label} writes {name}, which is not a variable of the instance")
+        value = terms.read(term)
+        if value is not terms.var(name):
+            updates.append(_Update(layout.fields[name], value))
+    costs = {name: terms.read(term) for name, term in transition.costs.items()}
+    zero = terms.const(0)
+    positive = terms.both("or", (terms.lt(zero, c) for c in costs.values()))
+    negative = terms.both("or", (terms.lt(c, zero) for c in costs.values()))
+    flags = tuple((bit, node) for bit, node in ((POSITIVE, positive), (NEGATIVE, negative)) if node is not terms.false)
+    return _Rule(number, terms.read(transition.guard), tuple(updates), costs.get(cost, zero),
+                 bool(transition.fault), flags)
+
+
+def _roots(rule: _Rule) -> tuple[Node, ...]:
+    return (rule.guard, *(u.value for u in rule.updates), rule.cost, *(n for _, n in rule.flags))
+
+
+def _size(roots: Iterator[Node], seen: set[Node] | None = None) -> int:
+    """How many nodes there are below the roots that were not seen before."""
+    seen = set() if seen is None else seen
+    before, stack = len(seen), list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += node.args
+    return len(seen) - before
+
+
+def _parts(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+    """The rules in groups of bounded size."""
+    groups: list[list[_Rule]] = [[]]
+    seen: set[Node] = set()
+    for rule in rules:
+        _size(iter(_roots(rule)), seen)
+        if groups[-1] and (len(seen) > PART or len(groups[-1]) >= PART_RULES):
+            groups.append([])
+            seen = set()
+            _size(iter(_roots(rule)), seen)
+        groups[-1].append(rule)
+    return groups
+
+
+# ------------------------------------------------------------------------------------------------ IR functions
+def _successors(module: ir.Module, layout: Layout, rules: Sequence[_Rule]) -> None:
+    pointer = I64.as_pointer()
+    groups = [_part(module, f"part{i}", layout, group) for i, group in enumerate(_parts(rules))]
+    if len(groups) > 1:
+        for part in groups:
+            part.attributes.add("noinline")     # LLVM would put them together again, for they are called once
+    function = ir.Function(module, ir.FunctionType(I64, [I64, pointer]), "successors")
+    state, out = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    count: ir.Value = word(0)
+    for part in groups:
+        count = builder.call(part, [state, out, count])
+    builder.ret(count)
+
+
+def _part(module: ir.Module, name: str, layout: Layout, rules: Sequence[_Rule]) -> ir.Function:
+    """``part(state, out, count) -> count``: some transitions, written behind what is there already."""
+    function = ir.Function(module, ir.FunctionType(I64, [I64, I64.as_pointer(), I64]), name)
+    function.linkage = "internal"
+    state, out, already = function.args
+    out.add_attribute("noalias")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emitter = Emitter(builder, layout, state)
+    count = builder.alloca(I64)
+    builder.store(already, count)
+    shared: Memo = {}
+    for rule in rules:
+        if rule.guard.constant == 0:
+            continue
+        with builder.if_then(emitter.value(rule.guard, shared)):
+            _write(emitter, rule, dict(shared), out, count)
+    builder.ret(builder.load(count))
+    return function
+
+
+def _write(emitter: Emitter, rule: _Rule, memo: Memo, out: ir.Value, count: ir.Value) -> None:
+    """One enabled transition's three words. ``memo`` is only good inside the transition's own block."""
+    b = emitter.builder
+    following = _next_state(emitter, rule, memo)
+    number: ir.Value = word(rule.number)
+    for bit, node in rule.flags:
+        number = b.or_(number, b.select(emitter.value(node, memo), word(bit), word(0)))
+    position = b.load(count)
+    base = b.mul(position, word(WORDS))
+    for k, value in enumerate((following, number, emitter.value(rule.cost, memo))):
+        b.store(value, b.gep(out, [b.add(base, word(k))]))
+    b.store(b.add(position, word(1)), count)
+
+
+def _next_state(emitter: Emitter, rule: _Rule, memo: Memo) -> ir.Value:
+    if rule.fault:
+        return MINUS_ONE
+    b, mask = emitter.builder, 0
+    bits: ir.Value = word(0)
+    change: ir.Value = word(0)                 # of the numbers whose digits are variables
+    failed: ir.Value | None = None
+    for update in rule.updates:
+        field = update.field
+        index, outside = emitter.encode(field, update.value, memo)
+        if field.shared:
+            digit = b.mul(b.sub(index, emitter.index(field)), word(field.stride))
+            change = b.add(change, b.shl(digit, word(field.offset)))
+        else:
+            bits = b.or_(bits, b.shl(index, word(field.offset)))
+            mask |= field.mask
+        if outside is not None:
+            failed = outside if failed is None else b.or_(failed, outside)
+    kept = b.or_(b.and_(emitter.state, word(~mask & ((1 << 64) - 1))), bits)
+    following = b.add(kept, change)
+    return following if failed is None else b.select(failed, MINUS_ONE, following)
+
+
+def _observe(module: ir.Module, layout: Layout, watched: Sequence[Node]) -> None:
+    function = ir.Function(module, ir.FunctionType(I64, [I64]), "observe")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emitter, memo = Emitter(builder, layout, function.args[0]), {}
+    mask: ir.Value = word(0)
+    for bit, node in enumerate(watched):
+        mask = builder.or_(mask, builder.shl(builder.zext(emitter.value(node, memo), I64), word(bit)))
+    builder.ret(mask)
+
+
+def _machine_code(module: ir.Module, nodes: int) -> llvm.ExecutionEngine:
+    """Compile for this processor. The functions live as long as the result."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    level = 2 if nodes < MANY else 1
+    parsed = llvm.parse_assembly(str(module))
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level)
+    passes = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=level))
+    passes.getModulePassManager().run(parsed, passes)
+    engine = llvm.create_mcjit_compiler(parsed, machine)
+    engine.finalize_object()
+    return engine
+
+
+__all__ = ["Compiled", "CannotCompile", "compile_instance", "LEFT_DOMAIN", "I1"]

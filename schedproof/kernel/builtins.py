@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's own vocabulary, with C's types: what every reader of kernel code knows.
+
+These are macros and inline functions whose text is made for the compiler (type checks, inline assembly) or for
+orderings that do not exist under sequential consistency. They are never expanded or read from the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tree_sitter import Node
+
+from schedproof.kernel import parse as p
+from schedproof.kernel import values as v
+from schedproof.kernel.declared import U128, Embedded
+from schedproof.kernel.expressions import Expressions
+from schedproof.kernel.places import LocalPlace, Place
+from schedproof.kernel.preprocess import Macro
+from schedproof.kernel.values import Mismatch, Value
+from schedproof.lang.ctypes import INT, LONG, UINT, ULONG, CType, pointer, usual
+from schedproof.lang.syntax import Const, If, Unary
+
+Builtin = Callable[[Expressions, Node, Sequence[Node], bool], Value]
+
+
+def _count(e: Expressions, node: Node, args: Sequence[Node], wanted: int) -> None:
+    if len(args) != wanted:
+        e.fail(node, f"{p.shown(node)}: {wanted} arguments expected")
+
+
+def _same(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``likely(x)``: the value itself."""
+    if not args:
+        e.fail(node, p.shown(node))
+    return e.value(args[0])
+
+
+def _hint(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``likely(x)``: ``!!(x)``."""
+    _count(e, node, args, 1)
+    return Value(e.truth(args[0]), INT, True)
+
+
+def _write_once(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    _count(e, node, args, 2)
+    place = e.place(args[0])
+    with e.aside() as before:
+        value = e.value(args[1])
+    place = e._steady(place, before, e.loc(node))
+    e.out += before
+    return e.assign(place, value, e.loc(node), used)
+
+
+def _type(e: Expressions, node: Node) -> CType:
+    """A type given as an argument, which the parser took for an expression."""
+    kind = e.declared(node, p.text(node).replace("*", " "), None)[1]
+    if not isinstance(kind, CType) or "*" in p.text(node):
+        e.fail(node, f"type {p.shown(node)}")
+    return kind
+
+
+def _choice(op: str, e: Expressions, node: Node, left: Value, right: Value, ctype: CType) -> Value:
+    loc = e.loc(node)
+    left = e.once(v.convert(left, ctype, loc), loc)
+    right = e.once(v.convert(right, ctype, loc), loc)
+    test = v.compare(op, left, right, loc).expr
+    if isinstance(test, Const):
+        return left if test.value else right
+    return v.conditional(test, left, right, loc)
+
+
+def _extreme(op: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``max(a, b)``, ``min(a, b)``: of the common type; each argument is evaluated once."""
+        _count(e, node, args, 2)
+        left, right = e.in_order(args)
+        return _choice(op, e, node, left, right, usual(left.number, right.number))
+    return lower
+
+
+def _extreme3(op: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        _count(e, node, args, 3)
+        a, b, c = e.in_order(args)
+        inner = _choice(op, e, node, a, b, usual(a.number, b.number))
+        return _choice(op, e, node, inner, c, usual(inner.number, c.number))
+    return lower
+
+
+def _extreme_t(op: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``max_t(type, a, b)``: both are converted to the type first."""
+        _count(e, node, args, 3)
+        ctype = _type(e, args[0])
+        left, right = e.in_order(args[1:])
+        return _choice(op, e, node, left, right, ctype)
+    return lower
+
+
+def _limit(typed: bool) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``clamp(val, lo, hi)`` and ``clamp_t(type, val, lo, hi)``.
+
+        The result with ``lo > hi`` differs between releases: the older macro is ``min(max(val, lo), hi)``, the newer
+        ``val >= hi ? hi : val <= lo ? lo : val``. The tree's own text tells which one it is.
+        """
+        _count(e, node, args, 4 if typed else 3)
+        values = e.in_order(args[1:] if typed else args)
+        loc = e.loc(node)
+        ctype = _type(e, args[0]) if typed else usual(usual(values[0].number, values[1].number), values[2].number)
+        value, low, high = (e.once(v.convert(x, ctype, loc), loc) for x in values)
+        macro = e.services.sources.macro("clamp_t" if typed else "clamp", e.code.where)
+        if macro is not None and "min" in macro.body.split("(")[0]:
+            return _choice("<", e, node, _choice(">", e, node, value, low, ctype), high, ctype)
+        inner = v.conditional(v.compare("<=", value, low, loc).expr, low, value, loc)
+        test = v.compare(">=", value, high, loc).expr
+        return v.conditional(test, high, inner, loc)
+    return lower
+
+
+def _absolute(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``abs(x)``: of the signed type of the same width."""
+    _count(e, node, args, 1)
+    value, loc = e.value(args[0]), e.loc(node)
+    ctype = value.number
+    value = e.once(v.convert(value, LONG if ctype.bits == 64 else INT, loc), loc)
+    signed = value.number
+    test = v.compare("<", value, v.constant(0, INT, loc), loc).expr
+    return v.conditional(test, Value(Unary("-", value.expr, loc, signed), signed), value, loc)
+
+
+def _divide(dividend: CType, divisor: CType, op: str = "/") -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``div_u64(a, b)`` and its kin: functions, so the arguments are converted to their parameters' types."""
+        _count(e, node, args, 2)
+        loc = e.loc(node)
+        left, right = e.in_order(args)
+        left, right = v.convert(left, dividend, loc), v.convert(right, divisor, loc)
+        return v.convert(v.arithmetic(op, left, right, loc), dividend, loc)
+    return lower
+
+
+def _multiply_shift(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``mul_u64_u32_shr(a, mul, shift)`` with a product of 128 bits."""
+    _count(e, node, args, 3)
+    loc = e.loc(node)
+    a, b, shift = e.in_order(args)
+    a, b = v.convert(v.convert(a, ULONG, loc), U128, loc), v.convert(v.convert(b, UINT, loc), U128, loc)
+    product = v.arithmetic("*", a, b, loc)
+    return v.convert(v.arithmetic(">>", product, v.convert(shift, UINT, loc), loc), ULONG, loc)
+
+
+def _warn(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``WARN_ON(x)``: no effect but that of evaluating x; the value is ``!!(x)``."""
+    if not args:
+        e.fail(node, p.shown(node))
+    return Value(e.truth(args[0]), INT, True)
+
+
+def _nothing(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """Barriers, lock assertions, compile-time checks: nothing to a run under sequential consistency."""
+    return Value(Const(0, e.loc(node)), None)
+
+
+def _static_key(name_of: Callable[[str], str]) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """A static key, whose position the model declares."""
+        _count(e, node, args, 1)
+        name = name_of(p.text(args[0]).replace(" ", "").lstrip("&"))
+        found = e.words.vocabulary.static_keys.get(name)
+        if found is None:
+            e.fail(node, f"static key {name}, which the model does not declare")
+        return Value(Const(found[0], e.loc(node)), INT, True)
+    return lower
+
+
+def _enabled(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``IS_ENABLED(CONFIG_X)``."""
+    _count(e, node, args, 1)
+    option = p.text(args[0])
+    config = e.services.sources.config
+    config.consulted.add(option)
+    return Value(Const(config.options.get(option) == "y", e.loc(node)), INT, True)
+
+
+def _refused(why: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        e.fail(node, f"{why}: {p.shown(node)}")
+    return lower
+
+
+def _per_cpu(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """A per-CPU variable, for which the model has to give a constant."""
+    name = p.text(args[0]) if args else ""
+    if name not in e.words.vocabulary.constants:
+        e.fail(node, f"per-CPU variable: {p.shown(node)}")
+    return e.value(args[0])
+
+
+def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``container_of(ptr, struct s, member)``: a pointer into an object is the object's own number."""
+    _count(e, node, args, 3)
+    value, struct, member = e.value(args[0]), p.text(args[1]).replace("_", " ", 1), p.text(args[2])
+    if value.inner:
+        fine = (value.owner, value.inner) == (struct, member)
+    else:
+        # A pointer that came from outside: right when it points to what that member is, and to nothing else.
+        fine = (value.ctype is not None and value.is_pointer and not e.words.deals_with(value.ctype.struct)
+                and e.types.field(struct, member) == Embedded(value.ctype.struct))
+    if not fine or struct not in e.words.universes:
+        e.fail(node, f"container_of: {p.shown(node)}")
+    return Value(value.expr, pointer(struct))
+
+
+def _object(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``__object_of(p, i)``: object number i of the struct that p points to (made by the iterator macros below)."""
+    place, index = e.place(args[0]), e.value(args[1])
+    if not isinstance(place, LocalPlace) or place.ctype.struct not in e.words.universes:
+        e.fail(node, "iteration with something that is no local pointer to an object of the model")
+    return Value(v.convert(index, LONG, e.loc(node)).expr, place.ctype)
+
+
+def _vcpu_array(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``xa_load(&kvm->vcpu_array, i)``: vCPU number i, NULL from ``online_vcpus`` on."""
+    _count(e, node, args, 2)
+    loc = e.loc(node)
+    place = _target(e, args[0])
+    if isinstance(place, LocalPlace) or place.path != "vcpu_array":
+        e.fail(node, f"xarray: {p.shown(node)}")
+    index = e.once(v.convert(e.value(args[1]), ULONG, loc), loc)
+    online = e.memory.load(type(place)(place.obj, place.owner, "online_vcpus"), loc)
+    inside = v.compare("<", index, online, loc).expr
+    return v.conditional(inside, Value(index.expr, pointer("struct kvm_vcpu")), v.null(loc), loc)
+
+
+def _no_speculation(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``array_index_nospec(i, size)``: i where it is below size, else 0."""
+    _count(e, node, args, 2)
+    loc = e.loc(node)
+    index, size = e.in_order(args)
+    index = e.once(index, loc)
+    return v.conditional(v.compare("<", index, size, loc).expr, index, v.constant(0, INT, loc), loc)
+
+
+# -------------------------------------------------------------------------------------------------- atomics
+def _target(e: Expressions, node: Node) -> Place:
+    """The place that an atomic's first argument points to."""
+    if node.type == "pointer_expression" and p.text(node).startswith("&"):
+        return e.place(p.need(node, "argument", e.code))
+    return e.memory.target(e.value(node), e.loc(node))
+
+
+def _atomic_read(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    _count(e, node, args, 1)
+    value = e.memory.load(_target(e, args[0]), e.loc(node))
+    # An atomic operation is a read at this point: what comes later in the expression cannot change it.
+    return value
+
+
+def _atomic_set(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    _count(e, node, args, 2)
+    place = _target(e, args[0])
+    with e.aside() as before:
+        value = e.value(args[1])
+    place = e._steady(place, before, e.loc(node))
+    e.out += before
+    e.out += e.memory.store(place, value, e.loc(node))
+    return Value(Const(0, e.loc(node)), None)
+
+
+def _atomic_change(op: str, amount: bool, result: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``atomic_add(i, v)``, ``atomic_inc(v)``, ``…_return`` (the new value), ``fetch_…`` (the old one)."""
+        _count(e, node, args, 2 if amount else 1)
+        loc = e.loc(node)
+        step = e.keep(e.value(args[0]), loc) if amount else v.constant(1, INT, loc)
+        place = _target(e, args[-1])
+        old = e.memory.load(place, loc)
+        if result == "old":
+            old = e.keep(old, loc)
+        new = v.convert(v.arithmetic(op, old, step, loc), old.number, loc)
+        if result in ("new", "zero"):
+            new = e.keep(new, loc)
+        e.out += e.memory.store(place, new, loc)
+        if result == "zero":
+            return v.compare("==", new, v.constant(0, INT, loc), loc)
+        return {"old": old, "new": new, "": Value(Const(0, loc), None)}[result]
+    return lower
+
+
+def _exchange(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``xchg(ptr, new)``: the old value."""
+    _count(e, node, args, 2)
+    loc = e.loc(node)
+    place = _target(e, args[0])
+    with e.aside() as before:
+        new = e.value(args[1])
+    place = e._steady(place, before, loc)
+    e.out += before
+    new = e.keep(new, loc)
+    old = e.keep(e.memory.load(place, loc), loc)
+    e.out += e.memory.store(place, new, loc)
+    return old
+
+
+def _compare_exchange(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``cmpxchg(ptr, old, new)``: the value that was there."""
+    _count(e, node, args, 3)
+    loc = e.loc(node)
+    place = _target(e, args[0])
+    with e.aside() as before:
+        expected, new = (e.keep(x, loc) for x in e.in_order(args[1:]))
+    place = e._steady(place, before, loc)
+    e.out += before
+    was = e.keep(e.memory.load(place, loc), loc)
+    if isinstance(place, LocalPlace):
+        expected = v.convert(expected, place.ctype, loc)
+    elif not was.is_pointer:
+        expected = v.convert(expected, was.number, loc)
+    test = v.compare("==", was, expected, loc).expr
+    e.out.append(If(test, e.memory.store(place, new, loc), (), loc))
+    return was
+
+
+def _swap(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``swap(a, b)``."""
+    _count(e, node, args, 2)
+    loc = e.loc(node)
+    left, right = e.place(args[0]), e.place(args[1])
+    kept = e.keep(e.memory.load(left, loc), loc)
+    e.out += e.memory.store(left, e.memory.load(right, loc), loc)
+    e.out += e.memory.store(right, kept, loc)
+    return Value(Const(0, loc), None)
+
+
+def _exchange_tried(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    raise Mismatch("try_cmpxchg, which writes through a pointer to a local")
+
+
+def _families() -> dict[str, Builtin]:
+    """Names that come with prefixes and memory orders."""
+    found: dict[str, Builtin] = {}
+    for prefix in ("atomic", "atomic_long", "atomic64"):
+        for order in ("", "_acquire", "_relaxed"):
+            found[f"{prefix}_read{order}"] = _atomic_read
+        for order in ("", "_release", "_relaxed"):
+            found[f"{prefix}_set{order}"] = _atomic_set
+        for name, op, amount in (("add", "+", True), ("sub", "-", True), ("inc", "+", False), ("dec", "-", False)):
+            found[f"{prefix}_{name}"] = _atomic_change(op, amount, "")
+            for order in ("", "_acquire", "_release", "_relaxed"):
+                found[f"{prefix}_{name}_return{order}"] = _atomic_change(op, amount, "new")
+                found[f"{prefix}_fetch_{name}{order}"] = _atomic_change(op, amount, "old")
+            found[f"{prefix}_{name}_and_test"] = _atomic_change(op, amount, "zero")
+        for order in ("", "_acquire", "_release", "_relaxed"):
+            found[f"{prefix}_xchg{order}"] = _exchange
+            found[f"{prefix}_cmpxchg{order}"] = _compare_exchange
+    for order in ("", "_acquire", "_release", "_relaxed"):
+        found[f"xchg{order}"], found[f"cmpxchg{order}"] = _exchange, _compare_exchange
+        found[f"try_cmpxchg{order}"] = _exchange_tried
+    for name in ("barrier", "smp_mb", "smp_rmb", "smp_wmb", "cpu_relax", "smp_mb__before_atomic",
+                 "smp_mb__after_atomic", "smp_mb__after_spinlock", "mb", "rmb", "wmb", "might_sleep", "cond_resched",
+                 "lockdep_assert_held", "lockdep_assert_held_write", "lockdep_assert_rq_held", "assert_clock_updated",
+                 "lockdep_assert_irqs_disabled", "lockdep_assert_preemption_disabled", "lockdep_assert_cpus_held",
+                 "assert_list_leaf_cfs_rq", "BUILD_BUG_ON", "BUILD_BUG_ON_MSG", "static_assert", "prefetch",
+                 "prefetchw",
+                 "rcu_read_lock", "rcu_read_unlock", "instrumentation_begin", "instrumentation_end", "kcsan_mb"):
+        found[name] = _nothing
+    for name in ("WARN_ON", "WARN_ON_ONCE", "SCHED_WARN_ON", "WARN", "WARN_ONCE", "BUG_ON", "VM_WARN_ON",
+                 "VM_WARN_ON_ONCE", "KVM_BUG_ON", "WARN_ON_SMP"):
+        found[name] = _warn
+    key = _static_key(lambda name: name)
+    for name in ("static_key_false", "static_key_true", "static_branch_likely", "static_branch_unlikely",
+                 "static_key_enabled", "static_branch_maybe", "sched_feat"):
+        found[name] = key
+    return found
+
+
+BUILTINS: dict[str, Builtin] = {
+    **_families(),
+    "READ_ONCE": _same, "smp_load_acquire": lambda e, n, a, u: e.memory.load(_target(e, a[0]), e.loc(n)),
+    "rcu_dereference": _same, "rcu_dereference_raw": _same, "rcu_dereference_check": _same, "data_race": _same,
+    "WRITE_ONCE": _write_once, "rcu_assign_pointer": _write_once, "RCU_INIT_POINTER": _write_once,
+    "smp_store_release": _atomic_set, "smp_store_mb": _write_once,
+    "likely": _hint, "unlikely": _hint, "__builtin_expect": _same,
+    "max": _extreme(">"), "min": _extreme("<"), "max_t": _extreme_t(">"), "min_t": _extreme_t("<"),
+    "max3": _extreme3(">"), "min3": _extreme3("<"), "clamp": _limit(False), "clamp_t": _limit(True),
+    "abs": _absolute, "IS_ENABLED": _enabled,
+    "div_u64": _divide(ULONG, UINT), "div64_u64": _divide(ULONG, ULONG), "div64_ul": _divide(ULONG, ULONG),
+    "div_s64": _divide(LONG, INT), "div64_s64": _divide(LONG, LONG), "div64_long": _divide(LONG, LONG),
+    "mul_u64_u32_shr": _multiply_shift,
+    "container_of": _container, "offsetof": _refused("offsetof"), "swap": _swap,
+    "per_cpu": _per_cpu, "this_cpu_read": _per_cpu, "__this_cpu_read": _per_cpu, "raw_cpu_read": _per_cpu,
+    "per_cpu_ptr": _refused("per-CPU variable"), "this_cpu_ptr": _refused("per-CPU variable"),
+    "xa_load": _vcpu_array, "array_index_nospec": _no_speculation, "__object_of": _object,
+}
+
+# Iterator macros over the kernel's containers, as loops over the model's objects. They take the place of the tree's.
+# An xarray's iterator goes on behind the index as the body left it, as this loop does.
+ITERATORS: dict[str, Macro] = {
+    "kvm_for_each_vcpu": Macro(
+        "kvm_for_each_vcpu", ("idx", "vcpup", "kvm"),
+        "for ((idx) = 0; (idx) < atomic_read(&(kvm)->online_vcpus) && "
+        "((vcpup) = __object_of(vcpup, idx), 1); (idx)++)", "", 0)}
+
+# Words that macro expansion leaves alone although a header may define them.
+KEPT = frozenset(BUILTINS) | {"NULL", "true", "false", "fallthrough", "sizeof", "typeof", "__typeof__",
+                              "__unqual_scalar_typeof", "typeof_unqual"}

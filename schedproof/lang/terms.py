@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Values of the symbolic executor: Python numbers while they are known, z3 terms where they are not.
+
+Operations fold constants and the trivial cases at once, which keeps terms small: loops over known indices fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import z3
+
+from schedproof.lang.ctypes import CType
+
+Value = bool | int | z3.ExprRef
+
+
+def known(value: Value) -> bool:
+    return isinstance(value, (bool, int))
+
+
+def is_bool(value: Value) -> bool:
+    return isinstance(value, bool) or (isinstance(value, z3.ExprRef) and z3.is_bool(value))
+
+
+def settle(term: Value) -> Value:
+    """A term that is a literal, as a Python value."""
+    if isinstance(term, (bool, int)):
+        return term
+    if z3.is_int_value(term):
+        return term.as_long()
+    if z3.is_true(term):
+        return True
+    if z3.is_false(term):
+        return False
+    return term
+
+
+def simplify(term: Value) -> Value:
+    return term if isinstance(term, (bool, int)) else settle(z3.simplify(term))
+
+
+def z3_of(value: Value) -> z3.ExprRef:
+    """The z3 term of a value of either kind."""
+    if isinstance(value, bool):
+        return z3.BoolVal(value)
+    return z3.IntVal(value) if isinstance(value, int) else value
+
+
+def truth(value: Value) -> Value:
+    """A value as a condition, as C has it."""
+    if isinstance(value, int):
+        return bool(value)
+    return value if is_bool(value) else simplify(value != 0)
+
+
+def number(value: Value) -> Value:
+    """A value as a number: true is 1."""
+    if isinstance(value, int):
+        return int(value)
+    return z3.If(value, z3.IntVal(1), z3.IntVal(0)) if is_bool(value) else value
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether two values are known to be one and the same."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b and type(a) is type(b)
+    return isinstance(a, z3.ExprRef) and isinstance(b, z3.ExprRef) and z3.eq(a, b)
+
+
+def and_(*values: Value) -> Value:
+    kept = []
+    for value in values:
+        if value is False:
+            return False
+        if value is not True and not any(same(value, k) for k in kept):
+            kept.append(value)
+    return True if not kept else kept[0] if len(kept) == 1 else z3.And(*kept)
+
+
+def not_(value: Value) -> Value:
+    if isinstance(value, bool):
+        return not value
+    return value.arg(0) if z3.is_not(value) else z3.Not(value)
+
+
+def or_(*values: Value) -> Value:
+    kept = []
+    for value in values:
+        if value is True:
+            return True
+        if value is not False and not any(same(value, k) for k in kept):
+            kept.append(value)
+    if len(kept) == 2 and same(kept[0], not_(kept[1])):
+        return True
+    return False if not kept else kept[0] if len(kept) == 1 else z3.Or(*kept)
+
+
+def ite(test: Value, then: Value, other: Value) -> Value:
+    """``then`` where ``test`` holds, else ``other``. Mixed sorts meet as numbers."""
+    if isinstance(test, bool):
+        return then if test else other
+    if same(then, other):
+        return then
+    if is_bool(then) != is_bool(other):
+        then, other = number(then), number(other)
+    for term, value in learned(test):           # `x == 3 ? 3 : x` is x
+        if same(then, value) and same(other, term):
+            return other
+    if then is True and other is False:
+        return test
+    if then is False and other is True:
+        return not_(test)
+    return z3.If(test, z3_of(then), z3_of(other))
+
+
+def learned(test: Value) -> list[tuple[z3.ExprRef, Value]]:
+    """What a condition says about single constants: (constant, value) pairs."""
+    if isinstance(test, bool):
+        return []
+    if z3.is_and(test):
+        return [pair for part in test.children() for pair in learned(part)]
+    if _is_variable(test):
+        return [(test, True)]
+    if z3.is_not(test):
+        return [(test.arg(0), False)] if _is_variable(test.arg(0)) else []
+    if z3.is_eq(test):
+        a, b = test.arg(0), test.arg(1)
+        if _is_variable(b) and z3.is_int_value(a):
+            a, b = b, a
+        if _is_variable(a) and z3.is_int_value(b):
+            return [(a, b.as_long())]
+    return []
+
+
+def outcomes(term: z3.ExprRef, most: int = 16) -> tuple[int, ...] | None:
+    """The values of a term that decides between a few numbers; None when it is anything else."""
+    found: set[int] = set()
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if z3.is_int_value(part):
+            found.add(part.as_long())
+        elif z3.is_app_of(part, z3.Z3_OP_ITE):
+            stack += part.children()[1:]
+        else:
+            return None
+        if len(found) > most:
+            return None
+    return tuple(sorted(found))
+
+
+def _is_variable(term: z3.ExprRef) -> bool:
+    return z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
+
+
+def equal(a: Value, b: Value) -> Value:
+    if is_bool(a) != is_bool(b):
+        a, b = number(a), number(b)
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if same(a, b):
+        return True
+    if isinstance(a, bool) or isinstance(b, bool):
+        value, flag = (b, a) if isinstance(a, bool) else (a, b)
+        return value if flag else not_(value)
+    return simplify(z3_of(a) == z3_of(b))
+
+
+def compare(op: str, a: Value, b: Value) -> Value:
+    if op == "==":
+        return equal(a, b)
+    if op == "!=":
+        return not_(equal(a, b))
+    a, b = number(a), number(b)
+    if isinstance(a, int) and isinstance(b, int):
+        return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
+    x, y = z3_of(a), z3_of(b)
+    return simplify({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[op])
+
+
+def c_divide(a: int, b: int) -> int:
+    """C's quotient, towards zero. The one place where Python's numbers are divided."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def c_remainder(a: int, b: int) -> int:
+    """C's remainder: it has the sign of the dividend."""
+    return a - b * c_divide(a, b)
+
+
+def divide(a: Value, b: Value) -> Value:
+    """C's quotient of terms. z3's ``div`` is Euclidean, so it is used on magnitudes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return c_divide(a, b) if b else 0
+    x, y = z3_of(a), z3_of(b)
+    if isinstance(b, int) and b > 0:
+        return simplify(z3.If(x >= 0, x / y, -((-x) / y)))
+    size = z3.If(x >= 0, x, -x) / z3.If(y >= 0, y, -y)
+    return simplify(z3.If((x < 0) == (y < 0), size, -size))
+
+
+def remainder(a: Value, b: Value) -> Value:
+    if isinstance(a, int) and isinstance(b, int):
+        return c_remainder(a, b) if b else 0
+    return simplify(z3_of(a) - z3_of(b) * z3_of(divide(a, b)))
+
+
+def arithmetic(op: str, a: Value, b: Value) -> Value | None:
+    """``+ - * / %`` and shifts and masks with known amounts; None when the operator cannot be expressed."""
+    a, b = number(a), number(b)
+    if op == "/":
+        return divide(a, b)
+    if op == "%":
+        return remainder(a, b)
+    if isinstance(a, int) and isinstance(b, int):
+        if op in ("<<", ">>") and not 0 <= b < 64:
+            return None
+        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
+                "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b}[op]()
+    x, y = z3_of(a), z3_of(b)
+    if op in "+-*":
+        return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
+    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < 64:
+        return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
+    if op == "&":
+        value, mask = (x, b) if isinstance(b, int) else (y, a)
+        if isinstance(mask, int) and mask >= 0 and (mask & (mask + 1)) == 0:
+            return simplify(value % z3.IntVal(mask + 1))
+        if isinstance(mask, int) and mask > 0 and mask & (mask - 1) == 0:
+            return simplify(((value / z3.IntVal(mask)) % 2) * mask)
+    return None
+
+
+Interval = tuple[int | None, int | None]
+
+
+class Bounds:
+    """Intervals of terms, from the ranges of their constants. None means unbounded on that side."""
+
+    def __init__(self, ranges: Mapping[str, Interval]):
+        self.ranges = dict(ranges)
+        self.memo: dict[int, tuple[z3.ExprRef, Interval]] = {}
+
+    def of(self, value: Value) -> Interval:
+        if isinstance(value, int):
+            return (int(value), int(value))
+        stack = [value]
+        while stack:
+            term = stack[-1]
+            if term.get_id() in self.memo or z3.is_bool(term):
+                stack.pop()
+                continue
+            todo = [c for c in term.children() if not z3.is_bool(c) and c.get_id() not in self.memo]
+            if todo:
+                stack += todo
+                continue
+            self.memo[term.get_id()] = (term, self._one(term))
+            stack.pop()
+        return self.memo[value.get_id()][1]
+
+    def _one(self, term: z3.ExprRef) -> Interval:
+        if z3.is_int_value(term):
+            return (term.as_long(), term.as_long())
+        kind, parts = term.decl().kind(), [self.memo[c.get_id()][1] for c in term.children() if not z3.is_bool(c)]
+        if kind == z3.Z3_OP_UNINTERPRETED:
+            return self.ranges.get(term.decl().name(), (None, None))
+        if kind == z3.Z3_OP_ITE:
+            return _hull(parts)
+        if kind == z3.Z3_OP_ADD:
+            return _sum(parts)
+        if kind == z3.Z3_OP_UMINUS:
+            return _negative(parts[0])
+        if kind == z3.Z3_OP_SUB:
+            return _sum([parts[0], *(_negative(p) for p in parts[1:])])
+        if kind == z3.Z3_OP_MUL:
+            result = parts[0]
+            for part in parts[1:]:
+                result = _product(result, part)
+            return result
+        if kind == z3.Z3_OP_MOD and z3.is_int_value(term.arg(1)) and term.arg(1).as_long() > 0:
+            low, high = parts[0]
+            size = term.arg(1).as_long()
+            inside = low is not None and high is not None and 0 <= low and high < size
+            return parts[0] if inside else (0, size - 1)
+        if kind == z3.Z3_OP_IDIV:
+            return _quotient(parts[0], parts[1])
+        return (None, None)
+
+
+def _hull(parts: Iterable[Interval]) -> Interval:
+    lows, highs = zip(*parts, strict=True)
+    return (None if None in lows else min(lows), None if None in highs else max(highs))
+
+
+def _sum(parts: list[Interval]) -> Interval:
+    lows, highs = zip(*parts, strict=True)
+    return (None if None in lows else sum(lows), None if None in highs else sum(highs))
+
+
+def _negative(part: Interval) -> Interval:
+    low, high = part
+    return (None if high is None else -high, None if low is None else -low)
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if None in a or None in b:
+        both = a[0] is not None and a[0] >= 0 and b[0] is not None and b[0] >= 0
+        return (a[0] * b[0], None) if both else (None, None)  # type: ignore[operator]
+    ends = [x * y for x in a for y in b]  # type: ignore[operator]
+    return (min(ends), max(ends))
+
+
+def _quotient(a: Interval, b: Interval) -> Interval:
+    """Euclidean quotient; for a divisor that may be negative only the magnitude is bounded."""
+    if a[0] is not None and a[1] is not None:
+        if b[0] is not None and b[0] > 0:
+            ends = [x // y for x in a for y in (b[0], b[1]) if y is not None]  # type: ignore[operator]
+            return (min(*ends, 0) if b[1] is None else min(ends), max(*ends, 0) if b[1] is None else max(ends))
+        size = max(abs(a[0]), abs(a[1]))
+        return (-size - 1, size + 1)
+    if a[0] is not None and a[0] >= 0 and b[0] is not None and b[0] > 0:
+        return (0, None)
+    return (None, None)
+
+
+def convert(value: Value, ctype: CType, bounds: Bounds) -> Value:
+    """The value after conversion to a C type; the reduction vanishes where it cannot matter."""
+    if ctype.struct:
+        return value
+    if ctype.name == "bool":
+        return truth(value)
+    if isinstance(value, int):
+        return ctype.wrap(int(value))
+    value = number(value)
+    low, high = bounds.of(value)
+    if low is not None and high is not None and ctype.low <= low and high <= ctype.high:
+        return value
+    size = z3.IntVal(1 << ctype.bits)
+    if not ctype.signed:
+        return simplify(value % size)
+    return simplify((value - ctype.low) % size + ctype.low)
+
+
+def constants_of(terms: Iterable[Value]) -> dict[str, z3.ExprRef]:
+    """The uninterpreted constants that occur in terms, by name."""
+    found: dict[str, z3.ExprRef] = {}
+    seen: set[int] = set()
+    stack = [t for t in terms if isinstance(t, z3.ExprRef)]
+    while stack:
+        term = stack.pop()
+        if term.get_id() in seen:
+            continue
+        seen.add(term.get_id())
+        if z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            found[term.decl().name()] = term
+        stack += term.children()
+    return found

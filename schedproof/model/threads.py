@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where threads stand: for each thread a site (call path and ordinal of the cut), and the locals that live there.
+
+Each thread has a variable ``NAME.at`` and one variable for each local that lives across a cut and has a domain.
+A local without a domain must have one and the same known value whenever the site is reached (as the ``me`` of a
+thread has); it is then no part of the state.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schedproof.errors import ModelError
+from schedproof.lang import normal
+from schedproof.lang import syntax as s
+from schedproof.lang.execute import CutRecord, SitePath
+from schedproof.lang.interpret import Memory
+from schedproof.lang.terms import Value
+from schedproof.lang.world import Key, World, is_site
+from schedproof.model.domains import Domain, Enum
+
+START, END = "start", "end"
+LARGEST_SPLIT = 4096
+
+
+def site_name(site: SitePath) -> str:
+    """A site as it is stored and shown: ``kvm_vcpu_on_spin#1``, with the callers before it."""
+    return ">".join(f"{program}#{ordinal}" for program, ordinal in site)
+
+
+class Threads:
+    """The sites of every thread of an instance and what is saved at each."""
+
+    def __init__(self, world: World, threads: Mapping[str, str], enumerators: dict[str, int]):
+        """``threads`` maps a thread's method to the universe that it is declared for."""
+        self.world = world
+        self.sites: dict[str, dict[str, SitePath]] = {}
+        self.variables: dict[str, tuple[str, Domain]] = {}
+        self.saved: dict[tuple[str, str], list[list[tuple[str, str]]]] = {}     # frames: (local, variable or "")
+        self.constants: dict[tuple[str, tuple[int, ...], str, int, str], int | bool] = {}
+        self.places: dict[str, s.Loc] = {}
+        live = {name: normal.live_after(world.programs[name], lambda x: is_site(x, world.cutting))
+                for name in world.cutting}
+        for method, universe in threads.items():
+            paths = list(self._paths(method, ()))
+            self.sites[method] = {site_name(p): p for p in paths}
+            names = [START, *self.sites[method], END]
+            for name in names:
+                enumerators.setdefault(name, len(enumerators))
+            at = Enum(*names).resolve(None, enumerators)
+            self.variables[f"{method}.at"] = (universe, at)
+            for name, path in self.sites[method].items():
+                self.saved[method, name] = self._frames(method, universe, path, live)
+        self.codes = enumerators
+        self.names = {code: name for name, code in enumerators.items()}
+
+    def _paths(self, program: str, above: SitePath) -> list[SitePath]:
+        found: list[SitePath] = []
+        if any(program == name for name, _ in above):
+            raise ModelError(f"{program} calls itself", self.world.programs[program].loc.file,
+                             self.world.programs[program].loc.line)
+        for x in s.statements(self.world.programs[program].body):
+            ordinal = self.world.sites.get(id(x))
+            if ordinal is None:
+                continue
+            here = (*above, (program, ordinal))
+            if isinstance(x, s.Cut):
+                found.append(here)
+                self.places[site_name(here)] = x.loc
+            elif isinstance(x, s.Assign | s.Do) and isinstance(x.value, s.Call):
+                found += self._paths(x.value.name, here)
+        return found
+
+    def _frames(self, method: str, universe: str, path: SitePath, live: Mapping[str, Mapping[int, frozenset[str]]],
+                ) -> list[list[tuple[str, str]]]:
+        frames = []
+        for depth, (program, ordinal) in enumerate(path):
+            statement = next(x for x in s.statements(self.world.programs[program].body)
+                             if self.world.sites.get(id(x)) == ordinal)
+            domains = dict(self.world.programs[program].domains)
+            frame = []
+            for local in sorted(live[program][id(statement)]):
+                variable = ""
+                if local in domains:
+                    prefix = site_name(path[:depth])
+                    variable = ".".join([prefix or method, local] if prefix else [method, local])
+                    self.variables.setdefault(variable, (universe, domains[local]))  # type: ignore[arg-type]
+                frame.append((local, variable))
+            frames.append(frame)
+        return frames
+
+    def set_domains(self, resolved: Mapping[str, Domain]) -> None:
+        """Take over the resolved domains of the variables that this makes."""
+        self.variables = {n: (u, resolved[n]) for n, (u, _) in self.variables.items()}
+
+    # ---------------------------------------------------------------------------------- symbolic stepping
+    def splits(self, method: str, site: str, me: int) -> list[dict[Key, int | bool]]:
+        """All combinations of the saved locals that are indices or numbers; truth values stay symbolic."""
+        keys: list[tuple[Key, tuple[int | bool, ...]]] = []
+        for frame in self.saved[method, site]:
+            for _, variable in frame:
+                if variable and self.variables[variable][1].sort != "Bool":
+                    codes = self.variables[variable][1].codes()
+                    if codes is None:
+                        raise ModelError(f"the local {variable} is unbounded", hint="give it a Range")
+                    keys.append(((variable, me), codes))
+        total = 1
+        for _, codes in keys:
+            total *= len(codes)
+        if total > LARGEST_SPLIT:
+            raise ModelError(f"{site}: {total} combinations of saved locals", hint="save fewer or narrower locals")
+        return [dict(zip((k for k, _ in keys), values, strict=True))
+                for values in itertools.product(*(codes for _, codes in keys))]
+
+    def frames(self, method: str, args: tuple[int, ...], site: str, me: int, heap: Mapping[Key, Value],
+               fixed: Mapping[Key, int | bool]) -> list[dict[str, Value]]:
+        """The locals of each frame at a site, from the state."""
+        out: list[dict[str, Value]] = []
+        for depth, frame in enumerate(self.saved[method, site]):
+            env: dict[str, Value] = {}
+            for local, variable in frame:
+                if variable:
+                    key = (variable, me)
+                    env[local] = fixed[key] if key in fixed else heap[key]
+                elif (method, args, site, depth, local) in self.constants:
+                    env[local] = self.constants[method, args, site, depth, local]
+            out.append(env)
+        return out
+
+    def note_constants(self, method: str, args: tuple[int, ...], record: CutRecord) -> bool:
+        """Remember the locals without a domain that a cut leaves; true when something new was learned."""
+        site, new = site_name(record.site), False
+        for depth, frame in enumerate(self.saved[method, site]):
+            for local, variable in frame:
+                if variable or local not in record.saved[depth]:
+                    continue
+                value, key = record.saved[depth][local], (method, args, site, depth, local)
+                if not isinstance(value, (bool, int)) or self.constants.get(key, value) != value:
+                    raise ModelError(f"`{local}` lives across {site} and has no domain", self.places[site].file,
+                                     self.places[site].line, f"annotate it: {local}: Range(low, high) = …")
+                new |= key not in self.constants
+                self.constants[key] = value
+        return new
+
+    def updates(self, method: str, me: int, here: str, record: CutRecord | None) -> dict[Key, Value]:
+        """What a step from ``here`` to a cut (or to the end) does to the thread's own variables."""
+        there = END if record is None else site_name(record.site)
+        changed: dict[Key, Value] = {(f"{method}.at", me): self.codes[there]}
+        if here != START:
+            for frame in self.saved[method, here]:
+                for _, variable in frame:
+                    if variable:
+                        changed[variable, me] = self._default(variable)
+        if record is not None:
+            for depth, frame in enumerate(self.saved[method, there]):
+                for local, variable in frame:
+                    if variable:
+                        changed[variable, me] = record.saved[depth].get(local, self._default(variable))
+        return changed
+
+    def _default(self, variable: str) -> int | bool:
+        codes = self.variables[variable][1].codes()
+        assert codes is not None
+        return codes[0]
+
+    def initial(self) -> dict[str, int | bool]:
+        """The values at the beginning: every thread at its start, nothing saved."""
+        return {v: self.codes[START] if v.endswith(".at") else self._default(v) for v in self.variables}
+
+    # ---------------------------------------------------------------------------------- concrete stepping
+    def site(self, event: Any, memory: Mapping[Key, int | bool]) -> str:
+        return self.names[int(memory[f"{event.action}.at", event.args[0]])]
+
+    def enter(self, event: Any, here: str, memory: Memory) -> tuple[SitePath, Sequence[Mapping[str, int | bool]]]:
+        frames = self.frames(event.action, event.args, here, event.args[0], memory, {})
+        return self.sites[event.action][here], frames  # type: ignore[return-value]
+
+    def leave(self, event: Any, here: str, site: SitePath, frames: Sequence[Mapping[str, int | bool]],
+              memory: Memory) -> str:
+        """Write where the thread stands now into the state."""
+        record = CutRecord(site, True, {}, tuple(dict(f) for f in frames)) if site else None
+        for key, value in self.updates(event.action, event.args[0], here, record).items():
+            memory[key] = value  # type: ignore[assignment]
+        return site_name(site) if site else END

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces on the plain interpreter: made from an engine's path, and validated when they come from a file.
+
+Nothing that an engine or a file claims is taken over: every step is taken again, and what it changes, what it
+costs and which functions run is what the interpreter says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from schedproof import __version__
+from schedproof.errors import InputError, SchedproofError
+from schedproof.model.concrete import Taken, steps
+from schedproof.model.instance import Instance
+from schedproof.model.transition import State, Transition
+from schedproof.property import Eventually, Invariant, Property, Reachable, Within, WorstCase
+from schedproof.trace import Call, Step, Trace
+from schedproof.verdict import Counts, Proved, Refuted, Verdict
+
+
+class ReplayError(SchedproofError):
+    """An engine's path is not a run of the model on the plain interpreter: a fault of schedproof itself."""
+
+
+def waiting_of(property: Property) -> Callable[..., Any] | None:
+    """The formula of the waiting states, for kinds that have one."""
+    return property.kind.waiting if isinstance(property.kind, Within | WorstCase) else None
+
+
+def to_trace(instance: Instance, property: Property, initial: State, stem: Sequence[Transition],
+             cycle: Sequence[Transition], verdict: str, unit: str, total: int | None, waiting: object = None) -> Trace:
+    """The trace of a path that an engine found, annotated by running it on the plain interpreter.
+
+    Raises ReplayError when the interpreter cannot follow, or when the costs do not add up to ``total``.
+    """
+    walker = _Walker(instance, property, unit)
+    try:
+        state: State = dict(initial)
+        first, state = walker.walk(state, [_of_transition(instance, t) for t in stem])
+        turn = state
+        second, state = walker.walk(state, [_of_transition(instance, t) for t in cycle])
+    except InputError as error:
+        raise ReplayError(str(error)) from None
+    if cycle and state != turn:
+        raise ReplayError(f"{property.name}: the cycle does not come back to where it began")
+    trace = Trace(instance.model.__module__.rpartition(".")[2], instance.name, dict(instance.params), property.name,
+                  verdict, instance.show(initial), first, second, unit, total, instance.sources, property.statement,
+                  __version__)
+    if total is not None and not cycle and longest_wait(trace.stem) != total:
+        raise ReplayError(f"{property.name}: the engine says {total} {unit}, the interpreter "
+                          f"{longest_wait(trace.stem)}")
+    return trace
+
+
+def longest_wait(trace_steps: Iterable[Step]) -> int:
+    """The largest sum of costs over consecutive steps that start in waiting states."""
+    best = current = 0
+    for step in trace_steps:
+        current = current + step.cost if step.waiting else 0
+        best = max(best, current)
+    return best
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A step to be taken: of which action, and what tells it from others of the same action."""
+
+    action: str
+    args: tuple[str, ...]
+    label: str
+    fits: Callable[[State, Taken], bool]
+
+
+def _of_transition(instance: Instance, transition: Transition) -> _Wanted:
+    """The step that an engine took: the one that leads where the transition's terms lead."""
+
+    def fits(state: State, taken: Taken) -> bool:
+        pairs = [(v.term, z3.BoolVal(c) if isinstance(c, bool) else z3.IntVal(c))
+                 for n, v in instance.variables.items() for c in (state[n],)]
+        expected = dict(state)
+        for name, term in transition.updates.items():
+            value = z3.simplify(z3.substitute(term, *pairs))
+            expected[name] = z3.is_true(value) if z3.is_bool(value) else value.as_long()
+        return expected == taken.state
+
+    return _Wanted(transition.action, transition.args, transition.label, fits)
+
+
+class _Walker:
+    def __init__(self, instance: Instance, property: Property, unit: str):
+        self.instance, self.unit = instance, unit
+        self.waiting = waiting_of(property)
+        self.kernel = instance.model.kernel_functions()
+
+    def of_step(self, step: Step) -> _Wanted:
+        """The step that a file tells of: the one that changes just what it says."""
+        return _Wanted(step.action, step.args, step.label,
+                       lambda state, taken: self.changes(state, taken) == dict(step.changes))
+
+    def walk(self, state: State, wanted: Sequence[_Wanted]) -> tuple[tuple[Step, ...], State]:
+        """Take the steps one after the other. Raises InputError, naming the first that cannot be taken."""
+        done: list[Step] = []
+        for number, step in enumerate(wanted, 1):
+            taken = next((t for t in steps(self.instance, state, step.action, step.args) if step.fits(state, t)), None)
+            if taken is None:
+                raise InputError(f"step {number} ({step.label}) cannot be taken: this is no run of the model")
+            done.append(self.step(state, taken))
+            state = taken.state
+        return tuple(done), state
+
+    def changes(self, state: State, taken: Taken) -> dict[str, tuple[str, str]]:
+        """What a step changes, as a reader sees it."""
+        found = {}
+        for name, variable in self.instance.variables.items():
+            if state[name] != taken.state[name]:
+                found[name] = (variable.show(state[name]), variable.show(taken.state[name]))
+        return found
+
+    def step(self, state: State, taken: Taken) -> Step:
+        waits = bool(self.instance.evaluate(self.waiting, state)) if self.waiting else False
+        return Step(taken.action, taken.args, taken.choices, taken.sites[1], self.functions(taken), self.changes(state, taken),
+                    taken.costs.get(self.unit, 0), waits)
+
+    def functions(self, taken: Taken) -> tuple[Call, ...]:
+        """The kernel functions that ran, in order, with the depth among themselves; places where they are C."""
+        found, depths = [], list[int]()
+        for name, depth in taken.calls:
+            program = self.instance.world.programs[name]
+            if name not in self.kernel and program.language != "c":
+                continue
+            while depths and depths[-1] >= depth:
+                depths.pop()
+            found.append(Call(name, str(program.loc) if program.language == "c" else "", len(depths)))
+            depths.append(depth)
+        return tuple(found)
+
+
+# --------------------------------------------------------------------------------------------- from a file
+def replay(trace: Trace, instance: Instance, property: Property) -> Verdict:
+    """Run a stored trace again on the plain interpreter and say what it shows.
+
+    Raises InputError, naming the step, when the trace is no run of the model: the file was edited, or the model
+    has changed.
+    """
+    code = next((i for i in instance.initial if instance.show(i) == dict(trace.initial)), None)
+    if code is None:
+        raise InputError("the trace does not begin in an initial state of the model")
+    walker = _Walker(instance, property, trace.unit)
+    first, state = walker.walk(code, [walker.of_step(s) for s in trace.stem])
+    turn = state
+    second, state = walker.walk(state, [walker.of_step(s) for s in trace.cycle])
+    for number, (old, new) in enumerate(zip(trace.steps, first + second, strict=True), 1):
+        if dict(old.changes) != dict(new.changes) or old.cost != new.cost or old.waiting != new.waiting:
+            raise InputError(f"step {number} ({old.label}) does not do what the file says")
+    if trace.cycle and state != turn:
+        raise InputError("the part that repeats does not come back to where it began")
+    return _judge(trace, instance, property, first, second, state)
+
+
+def _judge(trace: Trace, instance: Instance, property: Property, stem: tuple[Step, ...], cycle: tuple[Step, ...],
+           end: State) -> Verdict:
+    """The verdict that the steps themselves support."""
+    counts = Counts(states=len(stem) + len(cycle) + 1, transitions=len(stem) + len(cycle), depth=len(stem) + len(cycle))
+    kind, title = property.kind, instance.title
+    common: Mapping[str, Any] = {"engine": "replay", "instance": title, "counts": counts, "trace": trace}
+    if isinstance(kind, Invariant):
+        if instance.evaluate(kind.formula, end):
+            raise InputError("the trace does not end in a state that breaks the property")
+        return Refuted(**common)
+    if isinstance(kind, Reachable):
+        if not instance.evaluate(kind.formula, end):
+            raise InputError("the trace does not end in a state that shows the property")
+        return Proved(**common)
+    if isinstance(kind, Within | WorstCase):
+        return _judge_wait(trace, instance, kind, stem, cycle, common)
+    raise InputError(f"a trace of the kind {property.kind.word} cannot be replayed"
+                     if isinstance(kind, Eventually) else f"{property.kind.word} has no trace")
+
+
+def _judge_wait(trace: Trace, instance: Instance, kind: Within | WorstCase, stem: tuple[Step, ...],
+                cycle: tuple[Step, ...], common: Mapping[str, Any]) -> Verdict:
+    if cycle:
+        if not all(s.waiting for s in cycle) or sum(s.cost for s in cycle) <= 0:
+            raise InputError("the part that repeats is no wait that grows")
+        return Refuted(**common, worst_case="unbounded", unit=kind.cost)
+    wait = longest_wait(stem)
+    if trace.total is not None and wait != trace.total:
+        raise InputError(f"the wait is {wait} {kind.cost}, not {trace.total} as the file says")
+    if isinstance(kind, WorstCase):
+        return Proved(**common, worst_case=wait, unit=kind.cost)
+    bound = kind.bound(instance.view) if callable(kind.bound) else kind.bound
+    made = Refuted if wait > bound else Proved
+    return made(**common, worst_case=wait, unit=kind.cost)
