@@ -65,3 +65,16 @@ def progress(what: str, quiet: bool = False) -> Iterator[Progress | None]:
             status.update(escape(f"{what}: {counts.states:,} states, depth {counts.depth}"))
 
         yield show
+
+
+@contextlib.contextmanager
+def progress_text(what: str, quiet: bool = False) -> Iterator[Callable[[str], None] | None]:
+    """The same for work that tells in words what it is at."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(what)) as status:
+        yield lambda text: status.update(escape(f"{what}: {text}"))

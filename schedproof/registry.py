@@ -191,7 +191,7 @@ def instance_of(prop: Property, variant: str, settings: Mapping[str, int] | None
 
 @lru_cache(maxsize=64)
 def _instance(model: type[Any], variant: str, params: tuple[tuple[str, int], ...]) -> Any:
-    return model.variant(variant, **dict(params))     
+    return model.variant(variant, **dict(params))
 
 
 # ---------------------------------------------------------------------------------------------------- loading

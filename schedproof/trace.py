@@ -109,7 +109,7 @@ def from_json(data: Any, where: str) -> Trace:
         known = {k: v for k, v in data.items() if k not in ("format", "stem", "cycle")}
         trace = Trace(**known, stem=_steps(data["stem"]), cycle=_steps(data["cycle"]))
         _check(trace)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{where}: damaged counterexample: {error}") from None
     return trace
 
@@ -128,12 +128,19 @@ def _check(trace: Trace) -> None:
     for name in ("model", "variant", "property", "verdict", "unit", "statement", "version"):
         if not isinstance(getattr(trace, name), str):
             raise TypeError(f"{name} is not text")
+    if trace.total is not None and not isinstance(trace.total, int):
+        raise TypeError("total is not a number")
+    if not all(isinstance(v, str) for pair in trace.sources.items() for v in pair):
+        raise TypeError("a source is not text")
     if not all(isinstance(v, int) for v in trace.params.values()):
         raise TypeError("a parameter is not a number")
     if not all(isinstance(v, str) for v in trace.initial.values()):
         raise TypeError("a value of the initial state is not text")
     for step in trace.steps:
-        if not isinstance(step.action, str) or not isinstance(step.cost, int):
-            raise TypeError("a step has no action or no cost")
+        if not isinstance(step.action, str) or not isinstance(step.cost, int) or not isinstance(step.waiting, bool):
+            raise TypeError("a step has no action, no cost or does not say whether it waits")
+        texts = (*step.args, *step.choices, step.site, *(x for c in step.functions for x in (c.name, c.place)))
+        if not all(isinstance(x, str) for x in texts) or not all(isinstance(c.depth, int) for c in step.functions):
+            raise TypeError(f"step {step.action} holds something that is not text")
         if not all(isinstance(x, str) for pair in step.changes.values() for x in pair):
             raise TypeError(f"a change in step {step.action} is not text")

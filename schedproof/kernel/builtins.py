@@ -47,7 +47,7 @@ def _write_once(e: Expressions, node: Node, args: Sequence[Node], used: bool) ->
     place = e.place(args[0])
     with e.aside() as before:
         value = e.value(args[1])
-    place = e._steady(place, before, e.loc(node))
+    place = e.steady(place, before, e.loc(node))
     e.out += before
     return e.assign(place, value, e.loc(node), used)
 
@@ -263,7 +263,7 @@ def _atomic_set(e: Expressions, node: Node, args: Sequence[Node], used: bool) ->
     place = _target(e, args[0])
     with e.aside() as before:
         value = e.value(args[1])
-    place = e._steady(place, before, e.loc(node))
+    place = e.steady(place, before, e.loc(node))
     e.out += before
     e.out += e.memory.store(place, value, e.loc(node))
     return Value(Const(0, e.loc(node)), None)
@@ -296,7 +296,7 @@ def _exchange(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> V
     place = _target(e, args[0])
     with e.aside() as before:
         new = e.value(args[1])
-    place = e._steady(place, before, loc)
+    place = e.steady(place, before, loc)
     e.out += before
     new = e.keep(new, loc)
     old = e.keep(e.memory.load(place, loc), loc)
@@ -311,7 +311,7 @@ def _compare_exchange(e: Expressions, node: Node, args: Sequence[Node], used: bo
     place = _target(e, args[0])
     with e.aside() as before:
         expected, new = (e.keep(x, loc) for x in e.in_order(args[1:]))
-    place = e._steady(place, before, loc)
+    place = e.steady(place, before, loc)
     e.out += before
     was = e.keep(e.memory.load(place, loc), loc)
     if isinstance(place, LocalPlace):
@@ -335,7 +335,21 @@ def _swap(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
 
 
 def _exchange_tried(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    raise Mismatch("try_cmpxchg, which writes through a pointer to a local")
+    """``try_cmpxchg(ptr, &old, new)``: whether it was ``old``; if not, ``old`` becomes what was there."""
+    _count(e, node, args, 3)
+    loc = e.loc(node)
+    place, old = _target(e, args[0]), _target(e, args[1])
+    if not isinstance(old, LocalPlace):
+        raise Mismatch("try_cmpxchg with an old value that is no local")
+    with e.aside() as before:
+        new = e.keep(e.value(args[2]), loc)
+    place = e.steady(place, before, loc)
+    e.out += before
+    was = e.keep(e.memory.load(place, loc), loc)
+    expected = v.convert(e.memory.load(old, loc), was.ctype or INT, loc)
+    done = e.keep(v.compare("==", was, expected, loc), loc)
+    e.out.append(If(done.expr, e.memory.store(place, new, loc), e.memory.store(old, was, loc), loc))
+    return done
 
 
 def _families() -> dict[str, Builtin]:
@@ -358,6 +372,8 @@ def _families() -> dict[str, Builtin]:
     for order in ("", "_acquire", "_release", "_relaxed"):
         found[f"xchg{order}"], found[f"cmpxchg{order}"] = _exchange, _compare_exchange
         found[f"try_cmpxchg{order}"] = _exchange_tried
+        for prefix in ("atomic", "atomic_long", "atomic64"):
+            found[f"{prefix}_try_cmpxchg{order}"] = _exchange_tried
     for name in ("barrier", "smp_mb", "smp_rmb", "smp_wmb", "cpu_relax", "smp_mb__before_atomic",
                  "smp_mb__after_atomic", "smp_mb__after_spinlock", "mb", "rmb", "wmb", "might_sleep", "cond_resched",
                  "lockdep_assert_held", "lockdep_assert_held_write", "lockdep_assert_rq_held", "assert_clock_updated",
@@ -385,12 +401,13 @@ BUILTINS: dict[str, Builtin] = {
     "likely": _hint, "unlikely": _hint, "__builtin_expect": _same,
     "max": _extreme(">"), "min": _extreme("<"), "max_t": _extreme_t(">"), "min_t": _extreme_t("<"),
     "max3": _extreme3(">"), "min3": _extreme3("<"), "clamp": _limit(False), "clamp_t": _limit(True),
-    "abs": _absolute, "IS_ENABLED": _enabled,
+    "typecheck": lambda e, n, a, u: v.constant(1, INT, e.loc(n)), "abs": _absolute, "IS_ENABLED": _enabled,
     "div_u64": _divide(ULONG, UINT), "div64_u64": _divide(ULONG, ULONG), "div64_ul": _divide(ULONG, ULONG),
     "div_s64": _divide(LONG, INT), "div64_s64": _divide(LONG, LONG), "div64_long": _divide(LONG, LONG),
     "mul_u64_u32_shr": _multiply_shift,
     "container_of": _container, "offsetof": _refused("offsetof"), "swap": _swap,
     "per_cpu": _per_cpu, "this_cpu_read": _per_cpu, "__this_cpu_read": _per_cpu, "raw_cpu_read": _per_cpu,
+    "__this_cpu_write": _refused("per-CPU variable"), "this_cpu_write": _refused("per-CPU variable"),
     "per_cpu_ptr": _refused("per-CPU variable"), "this_cpu_ptr": _refused("per-CPU variable"),
     "xa_load": _vcpu_array, "array_index_nospec": _no_speculation, "__object_of": _object,
 }

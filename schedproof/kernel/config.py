@@ -25,7 +25,8 @@ COMPILER: Mapping[str, int | None] = MappingProxyType({
     "__KERNEL__": 1, "__GNUC__": 12, "__x86_64__": 1, "__LP64__": 1, "__CHECKER__": None, "__ASSEMBLY__": None,
     "__ASSEMBLER__": None, "__clang__": None, "__cplusplus": None, "MODULE": None, "BITS_PER_LONG": 64,
     "__BITS_PER_LONG": 64, "__SIZEOF_INT128__": 16, "__SIZEOF_POINTER__": 8, "__SIZEOF_LONG_LONG__": 8, "HZ": 1000,
-    "__GENKSYMS__": None, "__SCHED_DEBUG__": None, "BUILD_VDSO": None, "BUILD_VDSO32": None, "__i386__": None,
+    "__LITTLE_ENDIAN": 1234, "__BIG_ENDIAN": None, "__GENKSYMS__": None, "__i386__": None, "BUILD_VDSO": None,
+    "BUILD_VDSO32": None,
 })
 
 

@@ -117,6 +117,22 @@ class Types:
                 found = CType(f"{found.name}:{width}", width, found.signed)
         return name, found
 
+    def variable(self, name: str) -> Type:
+        """The declared type of a global variable. Raises NotExecutable when the tree declares none."""
+        piece = self.sources.variable(name, self.where)
+        if piece is not None:
+            inside = Where(piece.file, self.where.root)
+            expander = Expander(piece.file, lambda word, at: self.sources.macro(word, inside, at), {name})
+            for node in p.walk(p.parse(expander.expand(piece.text, piece.line))):
+                kind = node.child_by_field_name("type") if node.type == "declaration" else None
+                for declarator in node.children_by_field_name("declarator") if kind is not None else ():
+                    inner = declarator.child_by_field_name("declarator")
+                    shape = inner if declarator.type == "init_declarator" else declarator
+                    found, ctype = self.of(p.text(kind), shape) if kind is not None else ("", None)
+                    if found == name:
+                        return ctype
+        raise NotExecutable(self.file, 0, f"global variable {name}, which the tree does not declare")
+
     # ---------------------------------------------------------------------------------------------- fields
     def field(self, struct: str, path: str) -> Type:
         """The declared type of a field path of a struct, nested and anonymous members followed.

@@ -8,7 +8,6 @@ before it in the same expression is kept in a fresh local, so that the call cann
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
@@ -18,13 +17,13 @@ from tree_sitter import Node
 from schedproof.errors import NotExecutable
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.declared import Embedded, Odd, Type, Types
+from schedproof.kernel.declared import Type, Types
 from schedproof.kernel.parse import Code
 from schedproof.kernel.places import FieldPlace, LocalPlace, Memory, Place, Words
 from schedproof.kernel.source import Sources, Where
 from schedproof.kernel.values import Mismatch, Value
 from schedproof.lang.ctypes import INT, LONG, CType
-from schedproof.lang.syntax import Assign, Binary, Call, Const, Do, Expr, Free, If, Loc, Local, Stmt, Unary
+from schedproof.lang.syntax import Assign, Binary, Const, Expr, If, Loc, Local, Stmt, Unary
 
 _COMPARE = ("==", "!=", "<", "<=", ">", ">=")
 
@@ -203,7 +202,11 @@ class Expressions:
         return self.value(inner[0], used)
 
     def statement_expression(self, node: Node, used: bool) -> Value:
-        """``({ … })``; what follows it is lowered by the statements' half."""
+        """``({ … })``: lowered by the statements' half."""
+        raise NotImplementedError
+
+    def method_call(self, node: Node, name: str, args: Sequence[Node], used: bool = True) -> Value:
+        """A call of the model's method: lowered by the calls' half."""
         raise NotImplementedError
 
     def _number_literal(self, node: Node) -> Value:
@@ -242,9 +245,15 @@ class Expressions:
         if name in self.words.vocabulary.callees:       # an object-like macro that a method stands for: ``current``
             return self.method_call(node, name, [])
         found = self.services.number(name, self.code.where, loc)
-        if found is None:
+        if found is not None:
+            return found
+        return self.memory.load(self.variable(node, name), loc)
+
+    def variable(self, node: Node, name: str) -> FieldPlace:
+        """A global variable that the model declares or ignores."""
+        if ("", name) not in self.words.fields and self.words.vocabulary.ignored("", name) is None:
             self.fail(node, f"global variable or unknown name {name}")
-        return found
+        return FieldPlace(Const(0, self.loc(node)), "", name)
 
     def place(self, node: Node) -> Place:
         """An lvalue."""
@@ -258,7 +267,7 @@ class Expressions:
                 self.fail(node, f"change of {p.text(node)}, a pointer into an object")
             if isinstance(local, Unusable):
                 self.fail(node, f"use of {p.text(node)}, {local.why}")
-            self.fail(node, f"global variable {p.text(node)}")
+            return self.variable(node, p.text(node))
         if node.type == "field_expression":
             return self._member(node)
         if node.type == "pointer_expression" and p.text(p.need(node, "operator", self.code)) == "*":
@@ -429,14 +438,14 @@ class Expressions:
         place = self.place(left)
         with self.aside() as before:
             value = self.value(right)
-        place = self._steady(place, before, loc)
+        place = self.steady(place, before, loc)
         self.out += before
         with self.typed(node):
             if op != "=":
                 value = v.arithmetic(op[:-1], self.memory.load(place, loc), value, loc)
             return self.assign(place, value, loc, used)
 
-    def _steady(self, place: Place, before: list[Stmt], loc: Loc) -> Place:
+    def steady(self, place: Place, before: list[Stmt], loc: Loc) -> Place:
         """The place, with its object in a local where statements come between."""
         if not before or isinstance(place, LocalPlace) or isinstance(place.obj, Const):
             return place
@@ -467,87 +476,3 @@ class Expressions:
             new = v.arithmetic(op[0], old, v.constant(1, INT, loc), loc)
             assigned = self.assign(place, new, loc, used and prefix)
             return assigned if prefix else old
-
-    # --------------------------------------------------------------------------------------------- calls
-    def _call_expression(self, node: Node, used: bool = True) -> Value:
-        from schedproof.kernel.builtins import BUILTINS
-        called = p.need(node, "function", self.code)
-        if called.type == "parenthesized_expression":
-            called = (p.children(called) or [called])[0]
-        if called.type != "identifier" or self.find(p.text(called)) is not None:
-            self.fail(node, f"call through a pointer: {p.shown(node)}")
-        name = p.text(called)
-        args = p.children(p.need(node, "arguments", self.code))
-        vocabulary = self.words.vocabulary
-        if vocabulary.has_method(name):
-            return self.method_call(node, name, args, used)
-        if name in vocabulary.noop:
-            return self._nothing(node, name, used)
-        if name in BUILTINS:
-            with self.typed(node):
-                return BUILTINS[name](self, node, args, used)
-        return self._program_call(node, name, args, used)
-
-    def _nothing(self, node: Node, name: str, used: bool) -> Value:
-        """A function that does nothing for the model; its arguments are not evaluated."""
-        loc = self.loc(node)
-        if not used:
-            return Value(Const(0, loc), None)
-        signature = self.services.signature(name, self.code.where)
-        if signature is None or not isinstance(signature.result, CType):
-            self.fail(node, f"result of {name}, which does nothing for the model and has no known type")
-        return Value(Free(f"result of {name}", signature.result, loc), signature.result)
-
-    def method_call(self, node: Node, name: str, args: Sequence[Node], used: bool = True) -> Value:
-        """A call of the model's method of that name."""
-        signature = self.services.signature(name, self.code.where)
-        if signature is None and not args:             # an object-like macro, as current is for get_current()
-            macro = self.services.sources.macro(name, self.code.where)
-            inner = re.fullmatch(r"(\w+)\s*\(\s*\)", macro.body) if macro is not None else None
-            signature = self.services.signature(inner[1], self.code.where) if inner is not None else None
-        if signature is None:
-            self.fail(node, f"call of {name}: the tree has no declaration of it")
-        values = self.arguments(node, name, args, signature)
-        for value, arg in zip(values, args, strict=True):
-            if value.inner:                            # arrives as the object, where the model says so
-                if f"{name}@{value.owner}.{value.inner}" not in self.words.vocabulary.callees:
-                    self.fail(arg, f"pointer to {value.inner} of {value.owner} as an argument of {name}")
-            elif value.is_pointer and value.ctype is not None and value.ctype.struct not in self.words.universes:
-                self.fail(arg, f"pointer to {value.ctype.struct}, of which the model has no objects, for {name}")
-        return self.called(node, name, values, signature.result, used)
-
-    def _program_call(self, node: Node, name: str, args: Sequence[Node], used: bool) -> Value:
-        signature = self.services.signature(name, self.code.where)
-        values = self.arguments(node, name, args, signature)
-        inner = [(x.owner, x.inner) for x in values]
-        program, signature = self.services.callee(name, self.code.where, self.loc(node), inner)
-        found = self.called(node, program, values, signature.result, used)
-        return replace(found, owner=signature.owner, inner=signature.inner) if used else found
-
-    def arguments(self, node: Node, name: str, args: Sequence[Node], signature: Signature | None) -> list[Value]:
-        """The arguments, converted to the parameters' types."""
-        values = self.in_order(args)
-        if signature is None or signature.variadic:
-            return values
-        if len(values) != len(signature.params):
-            self.fail(node, f"call of {name} with {len(values)} arguments instead of {len(signature.params)}")
-        found = []
-        for value, arg, (param, ctype) in zip(values, args, signature.params, strict=True):
-            if not isinstance(ctype, CType):
-                self.fail(arg, f"argument {param} of {name}: {p.shown(arg)}")
-            with self.typed(arg):
-                found.append(v.convert(value, ctype, self.loc(arg)))
-        return found
-
-    def called(self, node: Node, name: str, values: Sequence[Value], result: Type, used: bool) -> Value:
-        """A call whose result, if any, is put into a local at once."""
-        loc = self.loc(node)
-        if isinstance(result, (Embedded, Odd)):
-            self.fail(node, f"result of {name}: {getattr(result, 'text', 'a struct')}")
-        call = Call(name, tuple(x.expr for x in values), loc, result)
-        if result is None or not used:
-            self.out.append(Do(call, loc))
-            return Value(Const(0, loc), None)
-        return self.keep(Value(call, result), loc)
-
-

@@ -14,8 +14,9 @@ from tree_sitter import Node
 
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
+from schedproof.kernel.calls import Calls
 from schedproof.kernel.declared import Embedded, Type
-from schedproof.kernel.expressions import Bound, Expressions, Unusable
+from schedproof.kernel.expressions import Bound, Unusable
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import INT, CType
 from schedproof.lang.syntax import Assign, Binary, Break, Const, Continue, Expr, If, Loc, Local, Return, Stmt, While
@@ -44,7 +45,7 @@ def _ends(node: Node) -> bool:
     return False
 
 
-class Statements(Expressions):
+class Statements(Calls):
     """Lowers the body of one function."""
 
     result: CType | None = None

@@ -94,7 +94,7 @@ def check(code: Code, what: str) -> None:
         cursor.extend((c, depth + 1) for c in reversed(node.children))
 
 
-_TYPED = re.compile(r"\b(?:max_t|min_t|clamp_t|clamp_val)\s*\(\s*([A-Za-z_]\w*(?:\s+[A-Za-z_]\w*)+)\s*,")
+_TYPED = re.compile(r"\b(?:max_t|min_t|clamp_t|typecheck)\s*\(\s*([A-Za-z_]\w*(?:\s+[A-Za-z_]\w*)+)\s*,")
 _STRUCTS = re.compile(r"\b(container_of|offsetof|list_entry|rb_entry|hlist_entry)\b")
 _TYPEOF = re.compile(r"\b(?:typeof|__typeof__|__typeof|__unqual_scalar_typeof|typeof_unqual)\s*\(")
 

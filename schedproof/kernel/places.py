@@ -66,6 +66,8 @@ class FieldPlace:
         return FieldPlace(self.obj, self.owner, f"{self.path}.{field}" if self.path else field)
 
     def __str__(self) -> str:
+        if not self.owner:
+            return f"global variable {self.path}"
         return f"field {self.path} of {self.owner}" if self.path else self.owner
 
 
@@ -81,6 +83,8 @@ class Memory:
     def declared_type(self, place: FieldPlace, loc: Loc) -> Any:
         """The C type of a field, from the tree."""
         try:
+            if not place.owner:
+                return self.types.variable(place.path)
             return self.types.field(place.owner, place.path)
         except NotExecutable as error:
             if error.line:

@@ -57,6 +57,7 @@ class Preprocessed:
     events: list[tuple[int, str, Macro | None]]
     includes: list[str]                       # as written: "sched.h" with its quotes, <linux/sched.h> with its angles
     regions: list[Region]
+    include_lines: list[int] = field(default_factory=list)
 
     def macro(self, name: str, line: int | None = None) -> Macro | None:
         """The macro that is live at a line (None: at the end of the file)."""
@@ -210,4 +211,5 @@ def _other(done: Preprocessed, latest: dict[str, Macro | None], kind: str, rest:
     elif kind == "include":
         included = _INCLUDE.match(rest)
         if included:
+            done.include_lines.append(line)
             done.includes.append(f'"{included[1]}"' if included[1] else f"<{included[2]}>")

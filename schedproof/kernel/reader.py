@@ -43,8 +43,10 @@ class Reader:
         self.sources: Sources = sources(self.tree, self.config)
         self.words = Words.of(self.model)
         vocabulary = self.words.vocabulary
-        self.kept = KEPT | frozenset(c.split("@")[0] for c in vocabulary.callees) | frozenset(vocabulary.noop) | frozenset(vocabulary.constants)
+        self.kept = KEPT.union((c.split("@")[0] for c in vocabulary.callees), vocabulary.noop, vocabulary.constants)
         self._stack: list[str] = []
+        self._roots: list[tuple[str, Where]] = []
+        self._types: dict[Where, Types] = {}
         self._signatures: dict[tuple[str, Where], Signature | None] = {}
         self._numbers: dict[tuple[str, Where], Value | None] = {}
         self._inside: dict[str, tuple[str, str]] = {}        # program -> (struct, member) that its result points to
@@ -56,11 +58,16 @@ class Reader:
                 file = self.tree.find(function)
             while True:
                 try:
-                    return self._program(function, Where(file, file), Loc(file, 0), ())
-                except Again:                  # each time one more macro is known
-                    self._stack.clear()
-                    self._signatures.clear()
-                    self._numbers.clear()
+                    for earlier, where in self._roots:
+                        self._program(earlier, where, Loc(where.file, 0), ())
+                    program = self._program(function, Where(file, file), Loc(file, 0), ())
+                except Again:                  # one macro more is known: what was read before may look different
+                    for kept in (self.programs, self.macros, self.pieces, self._stack, self._signatures,
+                                 self._numbers, self._inside, self._types):
+                        kept.clear()  # type: ignore[attr-defined]
+                    continue
+                self._roots.append((function, Where(file, file)))
+                return program
         except RecursionError:
             raise NotExecutable(file, 0, f"{function}: nested too deeply") from None
 
@@ -104,7 +111,7 @@ class Reader:
     def _lower(self, known: str, piece: Piece, where: Where,
                inner: tuple[tuple[str, str], ...]) -> tuple[Program, frozenset[str]]:
         code, macros = p.function_code(self.sources, piece, where.root, self.kept, ITERATORS)
-        types = Types(self.sources, where)
+        types = self._types.setdefault(where, Types(self.sources, where))
         signature = _signature(code.node, types, piece.name)
         if signature.result is not None and not isinstance(signature.result, CType):
             raise NotExecutable(piece.file, piece.line, f"result of {piece.name}: no number or pointer to a struct")

@@ -7,14 +7,16 @@ that is wanted is then parsed in full.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import Config
-from schedproof.kernel.preprocess import Macro, Preprocessed, preprocess
+from schedproof.kernel.preprocess import Macro, Preprocessed, Region, preprocess
 from schedproof.kernel.tree import Absent, Tree
 
 # Looked at after the files that are really included.
@@ -198,7 +200,7 @@ class Sources:
             # A file such as qspinlock_paravirt.h or rt.c is compiled as part of one that includes it.
             includers = [f for ext in ("c", "h") for f in self.tree.files(f"{folder}/*.{ext}" if folder else f"*.{ext}")
                          if f != file and self._safe(f)
-                         and re.search(rf'^\s*#\s*include\s+"{base}"', self.tree.text(f), re.MULTILINE)]
+                         and re.search(rf'^[ \t]*#[ \t]*include[ \t]+"{base}"', self.tree.text(f), re.MULTILINE)]
             order, seen = [file], {file}
             level = [file, *includers]
             while level:
@@ -229,9 +231,21 @@ class Sources:
     def _safe(self, file: str) -> bool:
         return self.tree.exists(file)
 
-    def _included(self, file: str) -> list[str]:
+    def _before(self, file: str, line: int) -> frozenset[str]:
+        """The headers that a file has included, directly or through others, before one of its lines."""
+        seen: set[str] = set()
+        level = self._included(file, line)
+        while level:
+            seen.update(level)
+            level = [f for one in level for f in self._included(one) if f not in seen]
+        return frozenset(seen)
+
+    def _included(self, file: str, before: int | None = None) -> list[str]:
         found = []
-        for name in self.preprocessed(file).includes:
+        done = self.preprocessed(file)
+        for name, line in zip(done.includes, done.include_lines, strict=True):
+            if before is not None and line >= before:
+                break
             inner = name[1:-1]
             places = [f"include/{inner}", f"arch/x86/include/{inner}", f"include/uapi/{inner}",
                       f"include/asm-generic/{inner.removeprefix('asm/')}" if inner.startswith("asm/") else ""]
@@ -280,6 +294,7 @@ class Sources:
         """
         found = self._live(name, where)
         if not found:
+            self._hidden(name, where)
             self._undecided(name, where.file)
             other = self.tree.find(name, "")               # raises Absent
             found = self._live(name, Where(other, other))
@@ -330,6 +345,17 @@ class Sources:
                     return other, entry
         return None
 
+    def variable(self, name: str, where: Where) -> Piece | None:
+        """The nearest declaration or definition of a global variable."""
+        pattern = re.compile(rf"\b{re.escape(name)}\s*(?:[=;,\[]|__\w+)")
+        for other in self.seen(where):
+            if name in self.tree.text(other):
+                for piece in self.unit(other).pieces:
+                    if piece.kind == "other" and "typedef" not in piece.text and pattern.search(piece.text):
+                        return piece
+        self._hidden(name, where)
+        return None
+
     def struct(self, name: str, where: Where) -> tuple[str, int, str] | None:
         """(file, line, text from ``struct`` to the closing brace) of the definition of ``struct name``, or None.
 
@@ -349,7 +375,9 @@ class Sources:
                 break
         if len(found) > 1:
             raise NotExecutable(found[1][0], found[1][1], f"{name}: defined twice")
-        if found:
+        if not found:
+            self._hidden(tag, where)
+        else:
             at = found[0]
             self._rely(at[0], at[1], at[1] + at[2].count("\n"), name, where)
             return at
@@ -369,11 +397,11 @@ class Sources:
     def _rely(self, file: str, first: int, last: int, name: str, user: Where) -> None:
         """Note what a piece of code rests on; refuse it where that is unknown. Raises NotExecutable."""
         for region in self.preprocessed(file).around(first, last):
+            for other in sorted(region.undefined - {name}):
+                self._meets(file, region.first, other, user)
             if region.undecided is not None:
                 raise NotExecutable(file, region.undecided[0], f"{region.undecided[1]} (around {name})")
             self.config.consulted |= region.options
-            for other in sorted(region.undefined - {name}):
-                self._meets(file, region.first, other, user)
 
     def _meets(self, file: str, line: int, name: str, user: Where) -> None:
         """A condition took a name to be undefined because its own file does not define it. See whether another does.
@@ -384,20 +412,37 @@ class Sources:
             macro = self.preprocessed(header).macro(name) if header != file and self._has_define(header, name) else None
             if macro is None:
                 continue
-            if header not in self.closure(file):
+            if header not in self._before(file, line):
                 raise NotExecutable(file, line, f"#if on {name}, which {header} defines")
             self._outer[file] = (*self._outer.get(file, ()), macro)
             self._forget()
             raise Again
 
+    def _hidden(self, name: str, where: Where) -> None:
+        """A name that was not found may hide in branches that could not be told apart for want of a header's macro.
+
+        Raises Again when there is one.
+        """
+        for file in self.seen(where):
+            if name not in self.tree.text(file):
+                continue
+            for region in self._unclear(file, re.compile(rf"\b{re.escape(name)}\b")):
+                for other in sorted(region.undefined - {name}):
+                    with contextlib.suppress(NotExecutable):
+                        self._meets(file, region.first, other, where)
+
+    def _unclear(self, file: str, pattern: re.Pattern[str]) -> list[Region]:
+        """The undecided regions of a file that have a line with this pattern."""
+        regions = [r for r in self.preprocessed(file).regions if r.undecided is not None]
+        lines = [n for n, line in enumerate(self.tree.text(file).split("\n"), 1) if pattern.search(line)] if regions \
+            else []
+        return [r for r in regions if bisect_left(lines, r.first) < bisect_right(lines, r.last)]
+
     def _undecided(self, name: str, file: str) -> None:
         """Refuse when the name's definition may hide in branches that could not be told apart."""
-        lines = self.tree.text(file).split("\n")
-        for region in self.preprocessed(file).regions:
-            if region.undecided is not None and any(
-                    re.match(rf"[^\s].*?\b{re.escape(name)}\s*\(|{re.escape(name)}\s*\(", line)
-                    for line in lines[region.first - 1:region.last]):
-                raise NotExecutable(file, region.undecided[0], f"{region.undecided[1]} (around {name})")
+        for region in self._unclear(file, re.compile(rf"^(?![ \t#]).*\b{re.escape(name)}[ \t]*\(")):
+            assert region.undecided is not None
+            raise NotExecutable(file, region.undecided[0], f"{region.undecided[1]} (around {name})")
 
 
 def _same_macro(one: Macro, other: Macro) -> bool:
@@ -415,12 +460,14 @@ def _closing(text: str, at: int) -> int:
 
 
 def sources(tree: Tree, config: Config) -> Sources:
-    """The sources of a tree under a configuration; made once for each pair."""
-    kept: dict[object, Sources] = tree.__dict__.setdefault("_sources", {})
-    if config.key not in kept:
-        kept[config.key] = Sources(tree, config)
-    kept[config.key].config = config
-    return kept[config.key]
+    """The sources of a tree under a configuration; made once for each pair.
+
+    Equal configurations are kept apart: each notes what was consulted under it.
+    """
+    kept: dict[int, Sources] = tree.__dict__.setdefault("_sources", {})
+    if id(config) not in kept:                       # the value keeps its config alive, so the number stays its own
+        kept[id(config)] = Sources(tree, config)
+    return kept[id(config)]
 
 
 __all__ = ["LIKELY", "Piece", "Sources", "Unit", "pieces", "sources", "InputError"]

@@ -170,6 +170,25 @@ class _Overlay:
         self.base.prefetch(f for f in files if f not in self.files)
 
 
+def _has_definition(text: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a text has ``name(…) {`` on a line that is not indented. Looks at bounded pieces, so it is fast."""
+    looked = 0
+    for found in pattern.finditer(text):
+        start = text.rfind("\n", 0, found.start()) + 1
+        if text[start:start + 1] in (" ", "\t", "#") or found.start() - start > 300:
+            continue
+        looked += 1
+        if looked > 1000:
+            break
+        depth, at = 1, found.end()
+        while depth and at < min(len(text), found.end() + 3000):
+            depth += (text[at] == "(") - (text[at] == ")")
+            at += 1
+        if not depth and re.match(r"[^;{}()=]{0,300}(?:\([^()]{0,80}\)[^;{}()=]{0,80})?\{", text[at:at + 600]):
+            return True
+    return False
+
+
 def checked_name(file: str) -> str:
     """A file's name inside a tree, without ``./``. Raises InputError for one that leaves the tree."""
     path = PurePosixPath(file)
@@ -247,14 +266,11 @@ class Tree:
 
         Only the text is looked at, not the configuration. Raises Absent when no file has a definition.
         """
-        pattern = re.compile(rf"^(?![ \t]).*?\b{re.escape(function)}[ \t]*\([^;{{]*?\)[^;{{()=]*\{{",
-                             re.MULTILINE | re.DOTALL)
+        pattern = re.compile(rf"\b{re.escape(function)}[ \t]*\(")
 
         def defines(file: str) -> bool:
             text = self._get(file) if self.exists(file) else None
-            return text is not None and function in text and any(
-                pattern.match(text, text.rfind("\n", 0, at.start()) + 1)
-                for at in re.finditer(rf"\b{re.escape(function)}[ \t]*\(", text))
+            return text is not None and function in text and _has_definition(text, pattern)
 
         if hint_file and defines(hint_file):
             return checked_name(hint_file)

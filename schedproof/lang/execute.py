@@ -19,6 +19,7 @@ from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL
 from schedproof.lang.terms import Value
 from schedproof.lang.world import Key, World
+from schedproof.model.domains import Domain
 
 LOOP_LIMIT = 400          # rounds of one loop in one step; more is taken for a loop without an end
 
@@ -153,6 +154,7 @@ class Executor:
 
     def __init__(self, world: World, ranges: Mapping[str, t.Interval] | None = None, splits: bool = False):
         self.world, self.splits = world, splits
+        self.typed = any(p.language == "c" for p in world.programs.values()) and not world.boundary
         self.names = {world.name(k): k for v in world.variables for k in world.keys(v)} if splits else {}
         self.bounds = t.Bounds(ranges or {})
         self.cuts: list[CutRecord] = []
@@ -356,6 +358,8 @@ class Executor:
             return
         domain = self.world.variables[x.var][1]
         value = t.truth(value) if domain.sort == "Bool" else t.number(value)
+        if self.typed:
+            self.within_domain(x, domain, value, path)
         if index is None:
             path.heap[x.var, None] = value
             return
@@ -364,6 +368,19 @@ class Executor:
             return
         for key in self.world.keys(x.var):
             path.heap[key] = t.ite(t.equal(index, key[1] or 0), value, path.heap[key])
+
+    def within_domain(self, x: s.Store, domain: Domain, value: Value, path: Path) -> None:
+        """Where C reads what is stored here, its type must not have to reduce it: leaving the domain is a fault."""
+        codes = domain.codes()
+        if not domain.c or codes is None or domain.sort == "Bool" or isinstance(value, int):
+            return
+        least, most = int(min(codes)), int(max(codes))
+        low, high = self.bounds.of(value)
+        if low is not None and low >= least and high is not None and high <= most:
+            return
+        bad = t.and_(path.pc, t.or_(t.compare("<", value, least), t.compare(">", value, most)))
+        self.faults.append(Fault(bad, x.loc, f"`{x.var}` is set to a value outside {least} to {most}"))
+        self.bounds.assume(value, (least if low is None else max(low, least), most if high is None else min(high, most)))
 
     def outside(self, index: Value, var: str, path: Path, loc: s.Loc) -> bool:
         """Note the fault of following NULL; true when nothing else can happen."""
@@ -623,7 +640,7 @@ class Executor:
             zero = t.simplify(t.and_(path.pc, t.equal(t.number(right), 0)))
             if zero is not False:
                 self.faults.append(Fault(zero, e.loc, "division by zero"))
-        value = t.arithmetic(e.op, left, right)
+        value = t.arithmetic(e.op, left, right, self.bounds)
         if value is None:
             raise NotExecutable(e.loc.file, e.loc.line, f"`{e.op}` with an amount or a mask that is not known")
         return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value

@@ -190,30 +190,32 @@ def c_remainder(a: int, b: int) -> int:
     return a - b * c_divide(a, b)
 
 
-def divide(a: Value, b: Value) -> Value:
-    """C's quotient of terms. z3's ``div`` is Euclidean, so it is used on magnitudes."""
+def divide(a: Value, b: Value, natural: bool = False) -> Value:
+    """C's quotient of terms. z3's ``div`` is Euclidean, so it is used on magnitudes (``natural``: both are >= 0)."""
     if isinstance(a, int) and isinstance(b, int):
         return c_divide(a, b) if b else 0
     x, y = z3_of(a), z3_of(b)
+    if natural:
+        return simplify(x / y)
     if isinstance(b, int) and b > 0:
         return simplify(z3.If(x >= 0, x / y, -((-x) / y)))
     size = z3.If(x >= 0, x, -x) / z3.If(y >= 0, y, -y)
     return simplify(z3.If((x < 0) == (y < 0), size, -size))
 
 
-def remainder(a: Value, b: Value) -> Value:
+def remainder(a: Value, b: Value, natural: bool = False) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         return c_remainder(a, b) if b else 0
-    return simplify(z3_of(a) - z3_of(b) * z3_of(divide(a, b)))
+    return simplify(z3_of(a) - z3_of(b) * z3_of(divide(a, b, natural)))
 
 
-def arithmetic(op: str, a: Value, b: Value) -> Value | None:
+def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Value | None:
     """``+ - * / %`` and shifts and masks with known amounts; None when the operator cannot be expressed."""
     a, b = number(a), number(b)
-    if op == "/":
-        return divide(a, b)
-    if op == "%":
-        return remainder(a, b)
+    if op in ("/", "%"):
+        lows = (bounds.of(a)[0], bounds.of(b)[0]) if bounds is not None else (None, None)
+        natural = all(low is not None and low >= 0 for low in lows)
+        return divide(a, b, natural) if op == "/" else remainder(a, b, natural)
     if isinstance(a, int) and isinstance(b, int):
         if op in ("<<", ">>") and not 0 <= b < 64:
             return None
@@ -243,7 +245,12 @@ class Bounds:
         self.ranges = dict(ranges)
         self.memo: dict[int, tuple[z3.ExprRef, Interval]] = {}
 
+    def assume(self, term: z3.ExprRef, interval: Interval) -> None:
+        """Take a term to lie in an interval, which the caller has made sure of."""
+        self.memo[term.get_id()] = (term, interval)
+
     def of(self, value: Value) -> Interval:
+        """The interval of a value."""
         if isinstance(value, int):
             return (int(value), int(value))
         stack = [value]
@@ -313,7 +320,12 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
-    """Euclidean quotient; for a divisor that may be negative only the magnitude is bounded."""
+    """Euclidean quotient; for a divisor that may be negative only the magnitude is bounded.
+
+    A divisor of 0 is left out: it is a fault of its own, reported where it happens.
+    """
+    if b[0] == 0:
+        b = (1, None if b[1] is None else max(b[1], 1))
     if a[0] is not None and a[1] is not None:
         if b[0] is not None and b[0] > 0:
             ends = [x // y for x in a for y in (b[0], b[1]) if y is not None]  # type: ignore[operator]

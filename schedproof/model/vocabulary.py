@@ -20,10 +20,11 @@ class Vocabulary:
 
     ``callees``: C function -> why the model's Python method of the same name stays in its place (it is called with
     the C arguments). A callee that takes a pointer into an object has a key such as
-    ``pv_wait@struct pv_node.state``; the method gets the object itself. ``static_keys``: key -> (value, why). ``ignore``: (struct, field path) -> why; a write to it is
-    dropped, a read gives a ``Free`` value; a path covers everything below it. ``noop``: C function -> why it does
-    nothing for the model; where its result is used, the result is ``Free``. ``constants``: name -> value, used
-    instead of what the tree says.
+    ``pv_wait@struct pv_node.state``; the method gets the object itself. ``static_keys``: key -> (value, why); a
+    scheduler feature is one under its bare name. ``ignore``: (struct, field path) -> why; a write to it is dropped,
+    a read gives a ``Free`` value; a path covers everything below it; a global variable is under the struct "".
+    ``noop``: C function -> why it does nothing for the model; its arguments are not evaluated, and where its result is
+    used, the result is ``Free``. ``constants``: name -> value, used instead of what the tree says.
     """
 
     callees: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +73,7 @@ def fields_of(model: Any) -> dict[FieldKey, tuple[str, Declared]]:
 
     The struct is that of the declaration's universe, as ``struct sched_entity``. A declaration without a universe
     names its struct itself, ``c="struct kvm.last_boosted_vcpu"``: the model then has a single object of that struct.
+    A global variable, ``c="jiffies"``, is found under the struct "".
     Raises ModelError when two declarations name the same field.
     """
     found: dict[FieldKey, tuple[str, Declared]] = {}
@@ -82,9 +84,7 @@ def fields_of(model: Any) -> dict[FieldKey, tuple[str, Declared]]:
             key = (value.per.ctype, value.c)
         else:
             struct, _, path = value.c.partition(".")
-            if not path:
-                raise ModelError(f"{name}: c={value.c!r} names no struct", hint="c='struct kvm.last_boosted_vcpu'")
-            key = (struct, path)
+            key = (struct, path) if path else ("", struct)
         if key in found:
             raise ModelError(f"{name} and {found[key][0]} both stand for {key[1]} of {key[0]}",
                              hint="a C field has one declaration")
@@ -98,7 +98,7 @@ def universes_of(model: Any) -> dict[str, str]:
     for (struct, _), (_, value) in fields_of(model).items():
         if value.per is not None:
             found[struct] = value.per.name
-        else:
+        elif struct:
             found.setdefault(struct, "")
     for value in declarations(model).values():
         if isinstance(value, Link):

@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from schedproof.kernel.check import CheckReport
 from schedproof.report import not_for
+from schedproof.report._check import check_lines
 from schedproof.report._command import command_lines
 from schedproof.report._layout import to_ascii
 from schedproof.report.text import lines
@@ -17,6 +19,8 @@ WIDTH = 75          # where kernel mail is wrapped
 
 def render(thing: Any) -> str:
     """A trace as the part of a mail that one quotes and answers to."""
+    if isinstance(thing, CheckReport):
+        return "\n".join(to_ascii(x).rstrip() for x in check_lines(thing, WIDTH, _trace_lines)) + "\n"
     if not isinstance(thing, Trace):
         raise not_for(thing, "mail")
     # Before lines are broken, because one character may become several.
@@ -24,6 +28,10 @@ def render(thing: Any) -> str:
     version = f" (schedproof {plain.version})" if plain.version else ""
     found = [*lines(plain, WIDTH), "", f"To see it again{version}:", "", *command_lines(plain, WIDTH)]
     return "\n".join(line.rstrip() for line in found) + "\n"
+
+
+def _trace_lines(trace: Trace, width: int) -> list[str]:
+    return lines(_plain(trace), width)
 
 
 def _plain(trace: Trace) -> Trace:

@@ -10,20 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from schedproof.kernel.check import CheckReport
+from schedproof.kernel.conform import Report
 from schedproof.report import not_for, table
+from schedproof.report._check import check_lines, conform_lines
 from schedproof.report._layout import amount, plural, wrap
 from schedproof.trace import Step, Trace
 
 WIDTH = 110
 VERDICTS = {"refuted": "refuted: this run breaks it", "proved": "proved: no run does worse than this one"}
 NUMBER = 4                      # columns for the number of a step
-FURTHEST = 24                   # no deeper indentation than this, however deep the calls
 
 
 def render(thing: Any) -> str:
     """A trace as text; a verdict or several as a table."""
     if isinstance(thing, Trace):
         return "\n".join(lines(thing, WIDTH)) + "\n"
+    if isinstance(thing, CheckReport):
+        return "\n".join(check_lines(thing, WIDTH, lines)) + "\n"
+    if isinstance(thing, Report):
+        return "\n".join(conform_lines(thing, WIDTH)) + "\n"
     if isinstance(thing, list | dict):
         return table.render(thing)
     raise not_for(thing, "text")
@@ -107,11 +113,11 @@ def _cycle_line(trace: Trace) -> str:
 def _step(trace: Trace, step: Step, head: str, margin: str, width: int, note: str) -> Iterator[str]:
     blank = margin + " " * (len(head) - len(margin))
     yield from wrap(step.label + note, width, head, blank + "    ")
-    for call in step.functions:
-        # A place is worth a line's room only where the reader's own tree was read.
-        place = (call.place or trace.sources[call.name]) if call.name in trace.sources else ""
-        indent = blank + " " * min(2 + 2 * call.depth, FURTHEST)
-        yield from wrap(f"{call.name}()" + (f"  {place}" if place else ""), width, indent, indent + "    ")
+    if step.functions:
+        # Each function once, in the order in which it first ran; the places of those that were read from C.
+        ran = dict.fromkeys((c.name, c.place or trace.sources.get(c.name, "")) for c in step.functions)
+        told = ", ".join(name + (f" ({place})" if place else "") for name, place in ran)
+        yield from wrap(told, width, blank + "  ran ", blank + "      ")
     for name, (old, new) in step.changes.items():
         yield from wrap(f"{name}: {old} -> {new}", width, blank + "  * ", blank + "      ")
 

@@ -182,4 +182,4 @@ def pv_queue(count: int, spin_limit: int = 2) -> Handmade:
                  args=who),
         ]
     everything = by_name(*loc, *run, *pos, *spin)
-    return Handmade(everything, ({n: 0 for n in everything},), tuple(rules))
+    return Handmade(everything, (dict.fromkeys(everything, 0),), tuple(rules))

@@ -22,7 +22,7 @@ VARIABLES = by_name(number("x", -3, 4), values("w", 2, 1024, 1 << 20), truth("b"
                     of("e", ENUM), truth("c"), number("one", 5, 5), number("d", 3, 7))
 BALLAST = by_name(*(number(f"ballast{i}", -3, 1) for i in range(20)))       # 46.4 bits: digits have to be shared
 STATES = [dict(zip(VARIABLES, combination, strict=True))
-          for combination in itertools.product(*(v.domain.codes() for v in VARIABLES.values()))]
+          for combination in itertools.product(*(v.domain.codes() or () for v in VARIABLES.values()))]
 
 LEAVES = st.one_of(st.integers(-20, 20).map(z3.IntVal),
                    st.sampled_from([v.term for v in VARIABLES.values() if not z3.is_bool(v.term)]))
@@ -73,7 +73,17 @@ def bools(depth: int) -> st.SearchStrategy:
     )
 
 
-INTS, BOOLS = ints(3), bools(3)
+@st.composite
+def int_terms(draw):
+    return draw(ints(3))
+
+
+@st.composite
+def bool_terms(draw):
+    return draw(bools(3))
+
+
+INTS, BOOLS = int_terms(), bool_terms()
 SOME = st.lists(st.integers(0, len(STATES) - 1).map(lambda i: STATES[i]), min_size=8, max_size=8)
 
 
@@ -168,8 +178,9 @@ def test_variables_share_bits_when_they_have_to():
     assert all(layout.unpack(layout.pack(s)) == s for s in states)
     assert max(layout.pack(s) for s in states) < 1 << layout.bits
     full = by_name(*(number(f"n{i}", 0, 2) for i in range(39)))             # 3**39 < 2**63 < 3**40
-    most = dict.fromkeys(full, 2)
-    assert lay_out(full).bits == 62 and lay_out(full).pack(most) == 3 ** 39 - 1
+    tight = lay_out({**full, "bit": number("bit", 0, 1)})                   # fits as one number only
+    most = {**dict.fromkeys(full, 2), "bit": 1}
+    assert tight.bits == 63 and tight.unpack(tight.pack(most)) == most
     with pytest.raises(CannotCompile, match="more than the 63"):
         lay_out({**full, "more": number("more", 0, 2)})
 

@@ -98,7 +98,7 @@ def test_too_little_memory_is_unknown_with_the_counts_so_far():
     verdict = Explicit(memory=1_500_000).decide(pv_queue(4), prop(Invariant(z3.BoolVal(True))))
     assert isinstance(verdict, Unknown)
     assert "more than the ceiling of 0.00 GB" in verdict.reason
-    assert 0 < verdict.counts.states
+    assert verdict.counts.states > 0
 
 
 def test_progress_is_told_while_the_search_goes_on():
@@ -142,10 +142,7 @@ def test_no_cache_folder_is_no_error(tmp_path, monkeypatch):
     assert twice(21) == 42
 
 
-@pytest.mark.parametrize("count, states", [(1, None), (2, None), (3, None)])
-def test_small_queues_have_the_states_of_a_plain_search(count, states):
+@pytest.mark.parametrize("count", [1, 2])
+def test_small_queues_have_the_states_of_a_plain_search(count):
     instance = pv_queue(count, spin_limit=1)
-    if count < 3:
-        assert search(instance).count == len(reach(instance))
-    else:
-        assert search(instance).count > 100
+    assert search(instance).count == len(reach(instance))

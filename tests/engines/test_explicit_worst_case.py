@@ -40,12 +40,11 @@ def plain_worst(edges: list[Edge], reachable: set[int], waiting: set[int]) -> in
     if not inside:
         return None
     best = dict.fromkeys(inside, 0)
-    for turn in range(2 * len(inside) + 2):
+    for _ in range(2 * len(inside) + 2):
         after = {s: max((c + best.get(t, 0) for a, t, c in edges if a == s), default=0) for s in inside}
         if after == best:
             return max(best.values())
         best = after
-    assert turn
     return "unbounded"
 
 
@@ -109,7 +108,8 @@ def least(a, b):
 
 
 # ---------------------------------------------------------------------------------------------------- fairness
-CLASSES = st.dictionaries(st.integers(0, 11), st.tuples(st.sampled_from(["A", "B"]), st.sampled_from(["weak", "strong"])))
+FAIR = st.tuples(st.sampled_from(["A", "B"]), st.sampled_from(["weak", "strong"]))
+CLASSES = st.dictionaries(st.integers(0, 11), FAIR)
 
 
 def fair_forever(instance: Handmade, edges: list[Edge], inside: set[int]) -> bool:
@@ -186,8 +186,10 @@ def test_a_cycle_may_have_to_be_longer_to_be_fair():
 def test_the_classes_of_fairness_are_action_and_objects():
     """wake(b) is never taken: that wake(a) is does not help it."""
     at = number("at", 0, 2)
-    rules = [rule("turn", at.term == 0, {"at": 1}, {"ms": 1}), rule("wake", at.term == 1, {"at": 0}, args=("a",), fair="strong"),
-             rule("wake", at.term == 0, {"at": 2}, args=("b",), fair="strong"), rule("idle", at.term == 2, {}, {"ms": 1})]
+    rules = [rule("turn", at.term == 0, {"at": 1}, {"ms": 1}),
+             rule("wake", at.term == 1, {"at": 0}, args=("a",), fair="strong"),
+             rule("wake", at.term == 0, {"at": 2}, args=("b",), fair="strong"),
+             rule("idle", at.term == 2, {}, {"ms": 1})]
     one = Handmade(by_name(at), ({"at": 0},), tuple(rules))
     waits = prop(WorstCase(at.term < 2, "ms"))
     assert ENGINE.find(one, waits).starved is False
@@ -233,7 +235,8 @@ def test_costs_whose_sum_may_not_fit_are_unknown():
 def test_a_large_wait_without_cycles():
     """A grid of 1000 x 300 waiting states: the longest of its many paths."""
     x, y = number("x", 0, 999), number("y", 0, 299)
-    rules = [rule("x", x.term < 999, {"x": x.term + 1}, {"ms": 1}), rule("y", y.term < 299, {"y": y.term + 1}, {"ms": 7}),
+    rules = [rule("x", x.term < 999, {"x": x.term + 1}, {"ms": 1}),
+             rule("y", y.term < 299, {"y": y.term + 1}, {"ms": 7}),
              rule("idle", z3.And(x.term == 999, y.term == 299), {}, {"ms": 1})]
     instance = Handmade(by_name(x, y), ({"x": 0, "y": 0},), tuple(rules))
     found = ENGINE.find(instance, prop(Within(999 + 299 * 7, z3.Or(x.term < 999, y.term < 299), "ms")))

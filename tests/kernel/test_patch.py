@@ -122,7 +122,8 @@ def test_crlf_file_and_crlf_mail(make_tree: MakeTree):
 
 def test_new_deleted_and_renamed_files(make_tree: MakeTree):
     tree = make_tree(OLD)
-    added = "diff --git a/n.c b/n.c\nnew file mode 100644\n--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,2 @@\n+int a;\n+int b;\n"
+    added = ("diff --git a/n.c b/n.c\nnew file mode 100644\n--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,2 @@\n"
+             "+int a;\n+int b;\n")
     assert patched(tree, added).text("n.c") == "int a;\nint b;\n"
     gone = patched(tree, "".join(difflib.unified_diff(OLD.splitlines(True), [], f"a/{FILE}", "/dev/null")))
     assert not gone.exists(FILE) and gone.files("kernel/sched/*.c") == []

@@ -223,7 +223,6 @@ def lowered(make_tree: MakeTree, body: str, params: str = "struct entity *e, str
     ("return min_t(unsigned long, n, q->count);",
      ["__tmp1 = <unsigned long>n", "__tmp2 = <unsigned long>count[q]",
       "return <long>((__tmp1 < __tmp2) ? __tmp1 : __tmp2)"]),
-    ("return q->load.weight * (__tmp1_of(q), 2);", None),
     ("do { if (n) break; q->count = 1; } while (0);",
      ["once False", "  if (n != 0)", "    break", "  count[q] := 1"]),
     ("do { q->count = 1; } while (0);", ["count[q] := 1"]),
@@ -251,7 +250,8 @@ def test_program(make_tree: MakeTree):
 
 
 def test_every_operation_carries_its_type(make_tree: MakeTree):
-    found = programs(make_tree, "long f(int a, u32 b, long c)\n{\n\tc -= -a * b + (a >> 1);\n\treturn ~c % (a | 1);\n}\n")
+    found = programs(make_tree, "long f(int a, u32 b, long c)\n{\n\tc -= -a * b + (a >> 1);\n"
+                                "\treturn ~c % (a | 1);\n}\n")
     for statement in s.statements(found["f"].body):
         for e in s.expressions(statement):
             if isinstance(e, (s.Binary, s.Unary)):
@@ -302,7 +302,8 @@ def test_types_depend_on_the_tree(make_tree: MakeTree):
 
 def test_headers_and_other_files(make_tree: MakeTree):
     tree = make_tree({
-        "kernel/sched/a.c": '#include "local.h"\n#include <linux/list.h>\nint f(int x) { return g(x) + h(x) + far(x); }\n',
+        "kernel/sched/a.c": '#include "local.h"\n#include <linux/list.h>\n'
+                            "int f(int x) { return g(x) + h(x) + far(x); }\n",
         "kernel/sched/local.h": "#ifndef L\n#define L\nstatic inline int g(int x) { return x + STEP; }\n#endif\n",
         "include/linux/list.h": "#define STEP 3\n#define h(x) ((x) * 2)\nint far(int x);\n",
         "kernel/sched/other.c": "int far(int x)\n{\n\treturn x;\n}\nstatic int g(int x)\n{\n\treturn 9;\n}\n"})
@@ -389,6 +390,96 @@ def test_absent(make_tree: MakeTree):
         programs(make_tree, "int g(void);\nint g(void);\n", "none")
     with pytest.raises(Absent):
         programs(make_tree, "int f(void);\n")
+
+
+# --------------------------------------------------------------------------------- more of the kernel's idiom
+VCPUS = """
+typedef struct { int counter; } atomic_t;
+struct lock { u8 locked; };
+struct node { struct lock lock; int state; };
+struct notifier { int x; };
+struct kvm_vcpu { struct kvm *kvm; int vcpu_idx; int ready; struct notifier notifier; struct notifier other; };
+struct kvm { atomic_t online_vcpus; struct xarray vcpu_array; };
+extern unsigned long volatile jiffies;
+int sysctl_a = 3, sysctl_b;
+static inline struct kvm_vcpu *get_current(void);
+#define current get_current()
+#define kvm_for_each_vcpu(i, v, kvm) xa_for_each_range(&kvm->vcpu_array, i, v, 0, 3)
+void pv_wait(int *state, int value);
+"""
+
+
+class Machine:
+    vcpu = Object("struct kvm_vcpu", "v0", "v1", "v2")
+    node = Object("struct node", "n0")
+    ready = Bool(per=vcpu, c="ready")
+    online = Constant(3, c="struct kvm.online_vcpus")
+    now = Int(c="jiffies")
+    setting = Constant(5, c="sysctl_b")
+    locked = Bool(per=node, c="lock.locked")
+    state = Int(per=node, c="state")
+    vocabulary = Vocabulary(callees={"current": "who runs", "pv_wait@struct node.state": "halts"},
+                            ignore={("", "sysctl_a"): "a setting"}, constants={"llc_size": 4})
+
+
+@pytest.mark.parametrize(("code", "expected"), [
+    ("void f(struct kvm *kvm) { struct kvm_vcpu *v; unsigned long i; kvm_for_each_vcpu(i, v, kvm) v->ready = 0; }",
+     ["i = 0", "while True", "  __tmp1 = (i < <unsigned long>online[])", "  if __tmp1", "    v = <long>i",
+      "    __tmp1 = True", "  if not(__tmp1)", "    break", "  ready[v] := False", "step", "  i = (i + 1)"]),
+    ("int f(struct kvm_vcpu *v) { return v->vcpu_idx; }", ["return v"]),
+    ("int f(struct kvm_vcpu *v, u8 i) { struct kvm_vcpu *x = xa_load(&v->kvm->vcpu_array, i); return !x; }",
+     ["x = ((i < <unsigned long>online[]) ? i : -1)", "return <int>(x == -1)"]),
+    ("int f(void) { return current->ready; }", ["__tmp1 = current()", "return <int>ready[__tmp1]"]),
+    ("unsigned long f(void) { return jiffies++; }", ["__tmp1 = now[]", "now[] := (__tmp1 + 1)", "return __tmp1"]),
+    ("int f(void) { return sysctl_a + sysctl_b; }", ["return (free<sysctl_a of : int> + setting[])"]),
+    ("int f(void) { return __this_cpu_read(llc_size); }", ["return 4"]),
+    ("int f(struct notifier *n) { return container_of(n, struct kvm_vcpu, notifier)->ready; }",
+     ["return <int>ready[n]"]),
+    ("static struct kvm_vcpu *g(struct notifier *n) { return container_of(n, struct kvm_vcpu, notifier); }\n"
+     "int f(struct kvm_vcpu *v) { return g(&v->notifier) == v; }",
+     ["__tmp1 = g@struct kvm_vcpu.notifier(v)", "return <int>(__tmp1 == v)"]),
+    ("static int *g(struct node *n) { return n ? &n->state : NULL; }\nint f(struct node *n) { return 1; }",
+     ["return 1"]),
+    ("static int *g(struct node *n) { return &n->state; }\nvoid f(struct node *n) { *g(n) = 3; }",
+     ["__tmp1 = g(n)", "state[__tmp1] := 3"]),
+    ("int f(struct lock *l) { struct node *n = (struct node *)l; return l->locked + n->state; }",
+     ["n = l", "return (<u8>locked[l] + state[n])"]),
+    ("void f(struct node *n) { pv_wait(&n->state, 3); }", ["pv_wait(n, 3)"]),
+    ("bool f(struct node *n) { int old = 1; return try_cmpxchg(&n->state, &old, 2) && old == 1; }",
+     ["old = 1", "__tmp1 = state[n]", "__tmp2 = (__tmp1 == old)", "if __tmp2", "  state[n] := 2", "else",
+      "  old = __tmp1", "return (__tmp2 and (old == 1))"]),
+    ("int f(u32 i) { return array_index_nospec(i, 4); }", ["return <int>((i < 4) ? i : 0)"]),
+])
+def test_more_idiom(make_tree: MakeTree, code: str, expected: list[str]):
+    found = read(make_tree(VCPUS + code + "\n"), "f", "kernel/sched/a.c", Config(), Machine)
+    assert lines(found["f"].body) == expected
+
+
+@pytest.mark.parametrize(("code", "message"), [
+    ("int f(struct kvm_vcpu *v) { return container_of(&v->other, struct kvm_vcpu, notifier)->ready; }", "container_of"),
+    ("int f(struct node *n) { return container_of(n, struct kvm_vcpu, notifier)->ready; }", "container_of"),
+    ("int f(struct kvm_vcpu *v) { return ((struct node *)v)->state; }", "a pointer to struct kvm_vcpu used as one"),
+    ("void f(struct node *n) { pv_wait(&n->lock, 3); }", "a pointer to struct lock used as one to int"),
+    ("int f(struct kvm *kvm) { return xa_load(&kvm->other, 1) == 0; }", "field other|xarray"),
+    ("int f(void) { return __this_cpu_read(other); }", "per-CPU variable"),
+    ("int f(void) { return sysctl_c; }", "global variable or unknown name sysctl_c"),
+])
+def test_more_idiom_refused(make_tree: MakeTree, code: str, message: str):
+    with pytest.raises(NotExecutable) as caught:
+        read(make_tree(VCPUS + code + "\n"), "f", "kernel/sched/a.c", Config(), Machine)
+    assert any(part in str(caught.value) for part in message.split("|")), str(caught.value)
+
+
+def test_conditions_on_macros_of_headers(make_tree: MakeTree):
+    files = {"kernel/sched/a.c": '#include "limits.h"\n#include "other.h"\n#if SIZE > 3\n'
+                                 "int f(int x) { return LOW; }\n#else\nint f(int x) { return 9; }\n#endif\n",
+             "kernel/sched/limits.h": "#define SIZE 4\n#define HAVE_LOW\n",
+             "kernel/sched/other.h": '#include "limits.h"\n#ifdef HAVE_LOW\n#define LOW 1\n#else\n'
+                                     "#define LOW 2\n#endif\n"}
+    assert lines(read(make_tree(files), "f", "kernel/sched/a.c")["f"].body) == ["return 1"]
+    files["kernel/sched/other.h"] = files["kernel/sched/other.h"].replace('#include "limits.h"\n', "")
+    with pytest.raises(NotExecutable, match="#if on HAVE_LOW, which kernel/sched/limits.h defines"):
+        read(make_tree(files), "f", "kernel/sched/a.c")
 
 
 DEEP = 30_000

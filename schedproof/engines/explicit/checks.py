@@ -35,7 +35,7 @@ def pack_initial(instance: Any, layout: Layout) -> list[int]:
 
 
 def require_sound(instance: Any, space: Space, tell: Tell) -> None:
-    """Raise ModelError if the search met a fault, a wrong update, a negative cost, or a state where nothing can happen."""
+    """Raise ModelError if the search met a fault, a wrong update, a negative cost, or a stuck state."""
     if space.event == k.LEFT:
         _left_domain(instance, space, tell)
     if space.event == k.NEGATIVE_COST:

@@ -2,16 +2,16 @@
 """An instance's transitions and predicates as machine code.
 
 ``successors(state, out) -> count`` writes three words for each enabled transition, in their order: the next
-state, or ``LEFT_DOMAIN`` (also for a transition that is a fault of the model); the transition's number with flags (``POSITIVE``: the step has a positive cost of any
-name; ``NEGATIVE``: one of its costs is negative); the cost that was asked for. ``observe(state) -> mask`` has bit
-i set where predicate i holds.
+state, or ``LEFT_DOMAIN`` (also for a transition that is a fault of the model); the transition's number with flags
+(``POSITIVE``: the step has a positive cost of any name; ``NEGATIVE``: one of its costs is negative); the cost that
+was asked for. ``observe(state) -> mask`` has bit i set where predicate i holds.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -19,7 +19,7 @@ import numpy as np
 import z3
 from llvmlite import ir
 
-from schedproof.engines.explicit.emit import I1, I64, MINUS_ONE, Emitter, Memo, word
+from schedproof.engines.explicit.emit import I64, MINUS_ONE, Emitter, Memo, word
 from schedproof.engines.explicit.layout import CannotCompile, Field, Layout, lay_out
 from schedproof.engines.explicit.terms import Node, Terms
 from schedproof.model.transition import State, Transition, Variable
@@ -29,7 +29,6 @@ WORDS = 3                      # a successor's words
 POSITIVE, NEGATIVE = 1 << 32, 1 << 33
 NUMBER = POSITIVE - 1          # mask of the transition's number in the second word
 PART, PART_RULES = 4000, 48    # nodes and transitions in one function: LLVM takes quadratic time for long ones
-MANY = 40000                   # nodes from which on compiling costs more than optimising saves
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Tr
     module = ir.Module("instance")
     _successors(module, layout, rules)
     _observe(module, layout, watched)
-    engine = _machine_code(module, _size(n for r in rules for n in _roots(r)))
+    engine = _machine_code(module)
     successors, observe = engine.get_function_address("successors"), engine.get_function_address("observe")
     return Compiled(
         layout, tuple(transitions), successors, observe,
@@ -131,16 +130,14 @@ def _roots(rule: _Rule) -> tuple[Node, ...]:
     return (rule.guard, *(u.value for u in rule.updates), rule.cost, *(n for _, n in rule.flags))
 
 
-def _size(roots: Iterator[Node], seen: set[Node] | None = None) -> int:
-    """How many nodes there are below the roots that were not seen before."""
-    seen = set() if seen is None else seen
-    before, stack = len(seen), list(roots)
+def _gather(roots: Iterable[Node], seen: set[Node]) -> None:
+    """Add all nodes below the roots to ``seen``."""
+    stack = list(roots)
     while stack:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
             stack += node.args
-    return len(seen) - before
 
 
 def _parts(rules: Sequence[_Rule]) -> list[list[_Rule]]:
@@ -148,11 +145,11 @@ def _parts(rules: Sequence[_Rule]) -> list[list[_Rule]]:
     groups: list[list[_Rule]] = [[]]
     seen: set[Node] = set()
     for rule in rules:
-        _size(iter(_roots(rule)), seen)
+        _gather(_roots(rule), seen)
         if groups[-1] and (len(seen) > PART or len(groups[-1]) >= PART_RULES):
             groups.append([])
             seen = set()
-            _size(iter(_roots(rule)), seen)
+            _gather(_roots(rule), seen)
         groups[-1].append(rule)
     return groups
 
@@ -161,9 +158,6 @@ def _parts(rules: Sequence[_Rule]) -> list[list[_Rule]]:
 def _successors(module: ir.Module, layout: Layout, rules: Sequence[_Rule]) -> None:
     pointer = I64.as_pointer()
     groups = [_part(module, f"part{i}", layout, group) for i, group in enumerate(_parts(rules))]
-    if len(groups) > 1:
-        for part in groups:
-            part.attributes.add("noinline")     # LLVM would put them together again, for they are called once
     function = ir.Function(module, ir.FunctionType(I64, [I64, pointer]), "successors")
     state, out = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -233,26 +227,34 @@ def _next_state(emitter: Emitter, rule: _Rule, memo: Memo) -> ir.Value:
 def _observe(module: ir.Module, layout: Layout, watched: Sequence[Node]) -> None:
     function = ir.Function(module, ir.FunctionType(I64, [I64]), "observe")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emitter, memo = Emitter(builder, layout, function.args[0]), {}
+    emitter = Emitter(builder, layout, function.args[0])
+    memo: Memo = {}
     mask: ir.Value = word(0)
     for bit, node in enumerate(watched):
         mask = builder.or_(mask, builder.shl(builder.zext(emitter.value(node, memo), I64), word(bit)))
     builder.ret(mask)
 
 
-def _machine_code(module: ir.Module, nodes: int) -> llvm.ExecutionEngine:
-    """Compile for this processor. The functions live as long as the result."""
+def _machine_code(module: ir.Module) -> llvm.ExecutionEngine:
+    """Compile for this processor. The functions live as long as the result.
+
+    Only the cheapest passes are run: all of -O2 took one second on the reweighting model, four times as long as
+    all the rest together, and the search, which waits for memory, was no faster for it.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    level = 2 if nodes < MANY else 1
     parsed = llvm.parse_assembly(str(module))
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level)
-    passes = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=level))
-    passes.getModulePassManager().run(parsed, passes)
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1)
+    builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=1))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    for function in parsed.functions:
+        passes.run(function, builder)
     engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
     return engine
 
 
-__all__ = ["Compiled", "CannotCompile", "compile_instance", "LEFT_DOMAIN", "I1"]
+__all__ = ["LEFT_DOMAIN", "CannotCompile", "Compiled", "compile_instance"]

@@ -105,7 +105,7 @@ class Explicit:
 
 
 def _to_trace() -> TraceMaker:
-    from schedproof.replay import to_trace     # replay needs the interpreter, which the search does not
+    from schedproof.replay import to_trace  # here, for replay needs the interpreter and the search does not
 
     return to_trace
 
@@ -184,6 +184,7 @@ class _Examination:
             return Finding("proved")
         if isinstance(kind, Reachable):
             return Finding("proved", path_to(space, int(first[MAIN]))) if first[MAIN] >= 0 else Finding("refuted")
+        assert isinstance(kind, Within | WorstCase)
         if not any(kind.cost in t.costs for t in self.instance.transitions):
             return Finding("vacuous", reason=f"no action has the cost {kind.cost}")
         # a transition that was left out might have been what a fair run has to take
@@ -191,10 +192,9 @@ class _Examination:
         wait = measure(space, MAIN, fair_classes(space.compiled.transitions, known), self.meter)
         if wait is None:
             return Finding("vacuous", reason="no state waits")
-        return self._judge_wait(space, wait)
+        return self._judge_wait(space, kind, wait)
 
-    def _judge_wait(self, space: Space, wait: Wait) -> Finding:
-        kind = self.property.kind
+    def _judge_wait(self, space: Space, kind: Within | WorstCase, wait: Wait) -> Finding:
         bound: int | None = None
         if isinstance(kind, Within):
             bound = kind.bound(self.instance.view) if callable(kind.bound) else kind.bound

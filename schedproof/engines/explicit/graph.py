@@ -154,7 +154,7 @@ def shortest(offsets: Words, targets: Places, usable: Bytes, start: int, goal_no
     queue = np.empty(nodes, np.int32)
     queue[0] = start
     before[start] = start
-    head, tail, last, final = 0, 1, np.int64(-1), -1
+    head, tail, last, final = 0, 1, -1, -1
     if goal_nodes.size and goal_nodes[start]:
         return np.empty(0, np.int64)
     while head < tail and final < 0:

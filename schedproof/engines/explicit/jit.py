@@ -57,12 +57,12 @@ def compiled(function: Function) -> Function:
     """Compile a function on its first call, and keep the result on disk where that is possible."""
     folder = _folder()
     if folder is None:
-        return numba.njit(function)                # type: ignore[no-any-return]
+        return numba.njit(function)
     with _cache_in(folder):
         try:
-            return numba.njit(cache=True)(function)    # type: ignore[no-any-return]
+            return numba.njit(cache=True)(function)
         except RuntimeError:                       # no place for the cache after all
-            return numba.njit(function)            # type: ignore[no-any-return]
+            return numba.njit(function)
 
 
 _WORD = ir.IntType(64)
@@ -79,6 +79,21 @@ def call_successors(typing: Any, address: Any, state: Any, out: Any) -> Any:
         return builder.call(function, [args[1], builder.inttoptr(args[2], pointer)])
 
     return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def prefetch(typing: Any, address: Any) -> Any:
+    """Ask for the memory at an address, without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        read, keep, data = (ir.Constant(number, n) for n in (0, 3, 1))
+        builder.call(function, [builder.inttoptr(args[0], pointer), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 @intrinsic

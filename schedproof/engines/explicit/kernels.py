@@ -8,14 +8,17 @@ words and gives back what the parents and the graph need.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from schedproof.engines.explicit.jit import call_observe, call_successors, compiled
+from schedproof.engines.explicit.jit import call_observe, call_successors, compiled, prefetch
 
 Words = NDArray[np.int64]
 Places = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
+Slots = NDArray[np.uint64]
 
 # What ended a chunk, and the slots of the search's registers.
 DONE, NEED_ROOM, NEED_TABLE, LEFT, STUCK, NEGATIVE_COST, FOUND = range(7)
@@ -25,7 +28,7 @@ TIMELY = 1                     # flag of a state: some step from it has a positi
 
 
 @compiled
-def mix(word: int) -> int:
+def mix(word: int) -> np.uint64:
     """Spread a packed state over 64 bits (the finaliser of MurmurHash3)."""
     x = np.uint64(word)
     x ^= x >> np.uint64(33)
@@ -47,7 +50,7 @@ def refill(table: Places, states: Words, count: int) -> None:
 
 
 @compiled
-def look_up(table: Places, states: Words, word: int) -> int:
+def look_up(table: Places, states: Words, word: int) -> Any:
     """The place of a state, or -1."""
     mask = np.uint64(table.size - 1)
     i = mix(word) & mask
@@ -59,9 +62,26 @@ def look_up(table: Places, states: Words, word: int) -> int:
 
 
 @compiled
+def look_ahead(out: Words, count: int, table: Places, states: Words, slots: Slots) -> None:
+    """Find the slots of the successors in ``out`` and ask for the memory that inserting them will look at.
+
+    The search waits for memory most of the time, and this lets it wait for all successors of a state at once.
+    """
+    mask = np.uint64(table.size - 1)
+    table_address, states_address = table.ctypes.data, states.ctypes.data
+    for k in range(count):
+        slots[k] = mix(out[3 * k]) & mask
+        prefetch(table_address + 4 * np.int64(slots[k]))
+    for k in range(count):
+        place = table[slots[k]]
+        if place >= 0:
+            prefetch(states_address + 8 * np.int64(place))
+
+
+@compiled
 def expand(successors: int, observe: int, states: Words, parents: Places, flags: Bytes, table: Places,
-           limit: int, out: Words, enabled: Bytes, first: Words, stop: int, may_stick: int, marked: int,
-           info: Words) -> int:
+           limit: int, out: Words, slots: Slots, enabled: Bytes, first: Words, stop: int, may_stick: int,
+           marked: int, info: Words) -> int:
     """Expand the states from ``info[HEAD]`` on up to ``limit``, or until something ends it; returns what did.
 
     ``first[i]`` becomes the first place where observation i holds. The search ends at a state with an
@@ -96,6 +116,7 @@ def expand(successors: int, observe: int, states: Words, parents: Places, flags:
         if count == 0 and may_stick >= 0 and not observed & may_stick:
             event = STUCK
             break
+        look_ahead(out, count, table, states, slots)
         marks = 0
         for k in range(count):
             following, number = out[3 * k], out[3 * k + 1]
@@ -105,7 +126,7 @@ def expand(successors: int, observe: int, states: Words, parents: Places, flags:
             if following < 0:
                 event, info[EVENT_TRANSITION] = LEFT, number
                 break
-            i = mix(following) & mask
+            i = slots[k]
             while table[i] >= 0:
                 if states[table[i]] == following:
                     break

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Meter:
         self.counts = Counts()
         self._told = self.start
 
-    def note(self, **counts: float) -> None:
+    def note(self, **counts: Any) -> None:
         """Record how far the work is. Tells ``progress`` if that was last told long enough ago."""
         now = time.perf_counter()
         self.counts = replace(self.counts, **counts, seconds=now - self.start - self.counts.compile_seconds)
@@ -105,12 +106,12 @@ def explore(compiled: Compiled, initial: Sequence[int], meter: Meter, stop: int 
     Raises BudgetExceeded.
     """
     space = _begin(compiled, initial)
-    out = np.empty(compiled.width, np.int64)
+    out, slots = np.empty(compiled.width, np.int64), np.empty(compiled.width, np.uint64)
     level_end = space.count
     while space.expanded < space.count:
         limit = min(space.expanded + CHUNK, level_end)
-        event = k.expand(compiled.successors, compiled.observe, space.states, space.parents, space.flags,
-                         space.table, limit, out, space.enabled, space.first, stop, may_stick, marked, space.info)
+        event = k.expand(compiled.successors, compiled.observe, space.states, space.parents, space.flags, space.table,
+                         limit, out, slots, space.enabled, space.first, stop, may_stick, marked, space.info)
         if event == k.NEED_ROOM:
             _grow_states(space, meter)
         elif event == k.NEED_TABLE:

@@ -7,7 +7,7 @@ type that cannot wrap (``x mod 2**64`` of a small ``x``) disappear before anythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 
 import z3
@@ -272,7 +272,7 @@ def _distinct(terms: Terms, args: list[Node]) -> Node:
     return terms.both("and", (terms.no(terms.eq(a, b)) for a, b in pairs))
 
 
-_MAKERS = {
+_MAKERS: dict[int, Callable[[Terms, list[Node]], Node]] = {
     z3.Z3_OP_TRUE: lambda t, a: t.true,
     z3.Z3_OP_FALSE: lambda t, a: t.false,
     z3.Z3_OP_ADD: lambda t, a: t.add(a),

@@ -88,10 +88,10 @@ def measure(space: Space, waiting: int, fairness: Fairness, meter: Meter) -> Wai
 
 def _graph(space: Space, places: Places, meter: Meter) -> Waits:
     edges = int(space.info[MARKED_EDGES])
-    cost_type = np.int32 if space.compiled.cost_high < 1 << 31 else np.int64
-    size = 4 * space.count + 12 * places.size + edges * (4 + np.dtype(cost_type).itemsize + 2)
+    small = space.compiled.cost_high < 1 << 31
+    size = 4 * space.count + 12 * places.size + edges * (4 + (4 if small else 8) + 2)
     meter.room(space.size + size + TARJAN_BYTES * places.size)
-    costs = np.empty(edges, cost_type)
+    costs: Words | Places = np.empty(edges, np.int32) if small else np.empty(edges, np.int64)
     offsets, targets = edges_of(space, places, edges, costs, meter)
     return Waits(space, places, offsets, targets, costs)
 

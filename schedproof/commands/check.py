@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``schedproof check``: reads the C that a patch changes, before and after, and says which verdicts change."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from schedproof.commands._common import Options, common, enter_suite
+from schedproof.console import emit, progress_text
+from schedproof.errors import InputError
+from schedproof.results import exit_code
+
+HELP = "which verdicts a patch changes"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("patches", metavar="PATCH", nargs="+",
+                        help="a patch: mail, mailbox or diff; - for standard input; several are a series")
+    parser.add_argument("--tree", metavar="DIR", required=True, help="the kernel tree that the patch applies to")
+    parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
+    parser.add_argument("--model", metavar="MODEL", help="only this model (default: all that the patch touches)")
+    parser.add_argument("--format", metavar="F", default="text", help="text (the default), mail or json")
+    parser.add_argument("-o", metavar="FILE", dest="out", type=Path, help="write there instead of standard output")
+    common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from schedproof import registry
+    from schedproof.kernel.check import check
+    from schedproof.kernel.patch import parse_patches, read_patches
+    from schedproof.kernel.tree import Tree
+    from schedproof.report import formats, render
+
+    enter_suite(args)
+    format = "json" if args.json else args.format
+    if format not in formats():
+        raise InputError(f"unknown format {format!r}; known: {', '.join(formats())}")
+    tree = Tree(Path(args.tree), args.rev)
+    patches = []
+    for name in args.patches:
+        if name == "-":
+            patches += parse_patches(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input")
+        else:
+            patches += read_patches([name])
+    models: dict[str, tuple[Any, Any]] = {}
+    for name in registry.model_names() if args.model is None else [args.model]:
+        for model in registry.model_classes(name):
+            models[name] = (model, [p for p in registry.properties(name) if p.model is model])
+    options = Options(args.engine, args.budget, args.jobs, None)
+    with progress_text(f"checking against {tree.label}", args.quiet) as show:
+        reports = check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
+    told = [r for r in reports if r.models and not (args.quiet and r.code == 0)]
+    if format == "json":
+        emit(render({"patches": [r.to_json() for r in reports]}, "json"), args.out)
+    elif told:
+        emit("\n".join(render(r, format) for r in told), args.out)
+    return exit_code(r.code for r in reports)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether two functions do the same, decided by Z3 on exact C values and types, never on a model's classes.
+
+Both functions run symbolically on one and the same arbitrary state: every field that a declaration names has any
+value of its C type (or of its declared span), every pointer argument is each object of its universe in turn. Calls
+into the model's vocabulary are one and the same unknown function of their arguments and of the whole state, so
+equal means: the same calls with the same arguments in the same states, the same writes, the same value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import z3
+
+from schedproof.errors import ModelError, NotExecutable
+from schedproof.lang import syntax as s
+from schedproof.lang import terms as t
+from schedproof.lang.ctypes import BOOL, CType
+from schedproof.lang.execute import Executor, Heap, Result
+from schedproof.lang.world import Key, World, make_world
+from schedproof.model.domains import Domain, Int
+from schedproof.model.instance import Instance
+
+RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
+SAMPLES = 400
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``equal`` is proved; ``differs`` comes with an input that shows it; ``unknown`` with the reason.
+
+    ``within`` says for which values it was proved, where that is less than all values of the C types.
+    """
+
+    answer: Literal["equal", "differs", "unknown"]
+    detail: str = ""
+    within: str = ""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two functions: its name, and the programs that it and its callees are."""
+
+    name: str
+    programs: Mapping[str, s.Program]
+
+
+def compare(instance: Instance, left: Side, right: Side, spans: bool = False) -> Comparison:
+    """Compare two functions of the same name. ``spans`` restricts fields to their declared spans from the start.
+
+    ``instance`` gives the universes, links and switches. Raises nothing: what cannot be run is ``unknown``.
+    """
+    try:
+        found = _compare(instance, left, right, spans)
+        if found.answer != "equal" and not spans:
+            narrow = _compare(instance, left, right, True)
+            if narrow.answer == "equal":
+                return Comparison("equal", within="the declared ranges of the fields")
+            return narrow if found.answer == "unknown" else found
+        return found
+    except (ModelError, NotExecutable) as error:
+        return Comparison("unknown", str(error))
+
+
+def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> Comparison:
+    a, b = left.programs[left.name], right.programs[right.name]
+    if len(a.params) != len(b.params):
+        return Comparison("differs", f"{len(a.params)} and {len(b.params)} parameters")
+    arena = _Arena(instance, left, right, spans)
+    unknown = ""
+    for args, told in arena.arguments(a, b):
+        found = arena.same(left, right, args, told)
+        if found.answer == "differs":
+            return found
+        unknown = unknown or found.detail
+    return Comparison("unknown", unknown) if unknown else Comparison("equal")
+
+
+class _Arena:
+    """The state on which both sides run."""
+
+    def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
+        self.instance, self.spans = instance, spans
+        self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
+        self.types = _field_types({**left.programs, **right.programs})
+        variables: dict[str, tuple[str | None, Domain]] = {}
+        self.ranges: dict[str, t.Interval] = {}
+        for name, (universe, domain) in instance.world.variables.items():
+            variables[name] = (universe, domain if domain.sort == "Bool" else Int())
+        for name, constant in instance.scope.constants.items():
+            universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
+            if constant.c:
+                variables[name] = (universe, Int())
+        self.variables = variables
+        fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        self.worlds = [self._world(side, fixed) for side in (left, right)]
+        self.heap: Heap = {}
+        for name, (_, domain) in variables.items():
+            for key in self.worlds[0].keys(name):
+                self.heap[key] = self._constant(key, domain)
+
+    def _world(self, side: Side, fixed: Mapping[str, Any]) -> World:
+        world = make_world(self.instance.universes, self.variables, self.instance.world.links, fixed, side.programs)
+        return World(world.universes, world.variables, world.links, world.constants, world.programs, world.cutting,
+                     self.boundary, world.sites)
+
+    def _constant(self, key: Key, domain: Domain) -> z3.ExprRef:
+        name = self.worlds[0].name(key)
+        if domain.sort == "Bool":
+            return z3.Bool(name)
+        self.ranges[name] = self._range(key[0])
+        return z3.Int(name)
+
+    def _range(self, base: str) -> t.Interval:
+        """The values that a field can have: its C type's, or its span."""
+        scope, ctype = self.instance.scope, self.types.get(base)
+        declared = scope.variables.get(base) or scope.constants.get(base)
+        span = getattr(declared, "span", None)
+        if self.spans and span is not None:
+            return (span[0], span[1])
+        if ctype is not None and not ctype.struct:
+            return (ctype.low, ctype.high)
+        if base in self.instance.world.variables:
+            codes = self.instance.world.variables[base][1].codes()
+            if ctype is not None or not getattr(declared, "c", None):
+                return (None, None) if codes is None else (int(min(codes)), int(max(codes)))
+        return (span[0], span[1]) if span is not None else (None, None)
+
+    # ----------------------------------------------------------------------------------------- questions
+    def arguments(self, a: s.Program, b: s.Program) -> Iterator[tuple[list[t.Value], str]]:
+        """Each combination of objects for the pointers, unknown numbers for the rest."""
+        options: list[list[tuple[t.Value, str]]] = []
+        for i, param in enumerate(a.params):
+            ctype = next((p.types[i] for p in (b, a) if i < len(p.types) and p.types[i] is not None), None)
+            options.append(self._options(param, ctype))
+        for chosen in itertools.product(*options):
+            yield [v for v, _ in chosen], ", ".join(text for _, text in chosen)
+
+    def _options(self, param: str, ctype: CType | None) -> list[tuple[t.Value, str]]:
+        if ctype is not None and ctype.struct:
+            for name, thing in self.instance.scope.objects.items():
+                if thing.ctype == ctype.struct:
+                    objects = self.instance.universes[name]
+                    return [(i, f"{param} = {o}") for i, o in enumerate(objects)]
+            raise NotExecutable("", 0, f"an argument of the type {ctype}, of which the model has no object")
+        if ctype == BOOL:
+            return [(z3.Bool(f"arg {param}"), f"any {param}")]
+        name = f"arg {param}"
+        self.ranges[name] = (None, None) if ctype is None else (ctype.low, ctype.high)
+        return [(z3.Int(name), f"any {param}")]
+
+    def same(self, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
+        ends = [self._run(world, side, args) for world, side in zip(self.worlds, (left, right), strict=True)]
+        difference = _difference(ends[0], ends[1])
+        if difference is False:
+            return Comparison("equal")
+        free = {**ends[0].free, **ends[1].free}
+        terms = [t.z3_of(difference), *self._limits(t.constants_of([difference]))]
+        answer, model = _ask(terms)
+        if answer == z3.unsat:
+            return Comparison("equal")
+        if answer == z3.unknown:
+            if _ask([_opaque(x) for x in terms])[0] == z3.unsat:
+                return Comparison("equal")
+            witness = self._sample(t.z3_of(difference))
+            if witness is None:
+                return Comparison("unknown", f"Z3 gave up at {told}")
+            return Comparison("differs", f"{told}; {witness}")
+        assert model is not None
+        used = [why for name, why in free.items() if name in t.constants_of([difference])]
+        if used:
+            return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
+        return Comparison("differs", f"{told}; {_shown(model, self._seen(t.constants_of([difference]), left, right))}")
+
+    def _seen(self, constants: Mapping[str, z3.ExprRef], *sides: Side) -> dict[str, z3.ExprRef]:
+        """Those inputs that the two functions themselves look at; a callee in the vocabulary may see them all."""
+        read = {e.var for side in sides for name in reached(side, self.boundary)
+                for x in s.statements(side.programs[name].body) for e in s.expressions(x) if isinstance(e, s.Load)}
+        return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
+
+    def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
+        result = Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
+        if result.cuts:
+            raise NotExecutable("", 0, f"{side.name} is not atomic")
+        return result
+
+    def _limits(self, constants: Mapping[str, z3.ExprRef]) -> list[z3.BoolRef]:
+        found = []
+        for name, constant in constants.items():
+            low, high = self.ranges.get(name, (None, None))
+            found += [constant >= low] if low is not None and z3.is_int(constant) else []
+            found += [constant <= high] if high is not None and z3.is_int(constant) else []
+        return found
+
+    def _sample(self, difference: z3.BoolRef) -> str | None:
+        """An input that shows a difference, among corner values and random ones; None when none was met."""
+        constants = t.constants_of([difference])
+        choose = random.Random(1)
+        for _ in range(SAMPLES):
+            pairs, told = [], []
+            for name, constant in constants.items():
+                value: Any = choose.random() < 0.5
+                if z3.is_int(constant):
+                    value = self._some(choose, name)
+                pairs.append((constant, t.z3_of(value)))
+                told.append(f"{name} = {value}")
+            if z3.is_true(z3.simplify(z3.substitute(difference, *pairs))):
+                return ", ".join(told)
+        return None
+
+    def _some(self, choose: random.Random, name: str) -> int:
+        low, high = self.ranges.get(name, (None, None))
+        low, high = -(1 << 31) if low is None else low, 1 << 31 if high is None else high
+        corners = [x for x in (low, high, 0, 1, 2, 1024, 1 << 20, low + 1, high - 1) if low <= x <= high]
+        return choose.choice(corners) if choose.random() < 0.6 else choose.randint(low, high)
+
+
+def reached(side: Side, boundary: frozenset[str]) -> list[str]:
+    """The programs that a function is made of: itself and its callees, not those of the vocabulary."""
+    found, todo = [side.name], [side.name]
+    while todo:
+        for name in sorted(s.calls(side.programs[todo.pop()].body)):
+            if name not in found and name not in boundary and name in side.programs:
+                found.append(name)
+                todo.append(name)
+    return found
+
+
+def _field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:
+    """The C types with which programs read their fields."""
+    found: dict[str, CType] = {}
+    for program in programs.values():
+        for statement in s.statements(program.body):
+            for e in s.expressions(statement):
+                if isinstance(e, s.Load) and e.ctype is not None:
+                    found.setdefault(e.var, e.ctype)
+    return found
+
+
+def _difference(a: Result, b: Result) -> t.Value:
+    """The condition under which two runs of the same state differ."""
+    faults = [t.or_(*(f.guard for f in r.faults)) for r in (a, b)]
+    parts: list[t.Value] = [t.not_(t.equal(faults[0], faults[1]))]
+    fine = t.and_(t.not_(faults[0]), t.not_(faults[1]))
+    if a.end is not None and b.end is not None:
+        for key, value in a.end.heap.items():
+            if not t.same(value, b.end.heap[key]):
+                parts.append(t.and_(fine, t.not_(t.equal(value, b.end.heap[key]))))
+        if (a.value is None) != (b.value is None):
+            return True
+        if a.value is not None and b.value is not None:
+            parts.append(t.and_(fine, t.not_(t.equal(a.value, b.value))))
+    elif (a.end is None) != (b.end is None):
+        parts.append(fine)
+    return t.simplify(t.or_(*parts))
+
+
+def _ask(terms: list[z3.BoolRef]) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
+    solver = z3.Solver()
+    solver.set("rlimit", RLIMIT)
+    solver.add(*terms)
+    answer = solver.check()
+    return answer, solver.model() if answer == z3.sat else None
+
+
+def _opaque(term: z3.ExprRef) -> z3.ExprRef:
+    """The term with products, quotients and remainders of unknowns as unknown functions: unsat of it is unsat."""
+    memo: dict[int, z3.ExprRef] = {}
+
+    def rebuild(e: z3.ExprRef) -> z3.ExprRef:
+        if e.get_id() in memo:
+            return memo[e.get_id()]
+        children = [rebuild(c) for c in e.children()]
+        kind = e.decl().kind()
+        hard = kind in (z3.Z3_OP_MUL, z3.Z3_OP_IDIV, z3.Z3_OP_MOD)
+        if hard and sum(not z3.is_int_value(c) for c in children) > 1:
+            function = z3.Function(f"{e.decl().name()}!{len(children)}", *[z3.IntSort()] * (len(children) + 1))
+            made = function(*children)
+        else:
+            made = e.decl()(*children) if children else e
+        memo[e.get_id()] = made
+        return made
+
+    return rebuild(term)
+
+
+def _shown(model: z3.ModelRef, constants: Mapping[str, z3.ExprRef]) -> str:
+    """The input of a difference, as far as it matters."""
+    told = []
+    for name, constant in sorted(constants.items()):
+        value = model.eval(constant)
+        if not z3.eq(value, constant):
+            told.append(f"{name.removeprefix('arg ')} = {value}")
+    return ", ".join(told) or "in every state"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A model's kernel functions as one tree has them: which can be run, with what, and why the others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from schedproof.errors import InputError, NotExecutable
+from schedproof.kernel.config import DEFAULT, Config
+from schedproof.kernel.reader import Reader
+from schedproof.kernel.source import sources
+from schedproof.kernel.tree import Absent, Tree
+from schedproof.lang.syntax import Program
+from schedproof.model.instance import Instance
+
+
+@dataclass(frozen=True)
+class Read:
+    """One kernel function in a tree: its programs (itself and the callees read with it), or why there are none.
+
+    ``macros`` are the macros of the tree that its text used; a patch of one of them touches the function.
+    """
+
+    function: str
+    file: str
+    status: Literal["read", "absent", "not_executable"]
+    programs: Mapping[str, Program]
+    reason: str = ""
+    macros: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions of the tree whose text it is made of."""
+        return frozenset(n.split("@")[0] for n in self.programs)
+
+
+def read_function(tree: Tree, function: str, file: str, model: Any, config: Config = DEFAULT) -> Read:
+    """Read one function. Whatever stands in the way becomes a status with its place."""
+    reader = Reader(tree, config, model)
+    try:
+        program = reader.read(function, file)
+    except Absent as error:
+        return Read(function, file, "absent", {}, str(error))
+    except NotExecutable as error:
+        return Read(function, file, "not_executable", {}, str(error))
+    except InputError as error:
+        return Read(function, file, "absent", {}, str(error))
+    known = model.programs.get(function)
+    if known is not None and len(known.params) != len(program.params):
+        return Read(function, file, "not_executable", {}, f"{program.loc}: {function} takes {len(program.params)} "
+                    f"arguments, the model's method {len(known.params)}")
+    macros = frozenset().union(*reader.macros.values()) if reader.macros else frozenset()
+    return Read(function, program.loc.file, "read", dict(reader.programs), macros=macros)
+
+
+def read_model(tree: Tree, model: Any, config: Config = DEFAULT) -> dict[str, Read]:
+    """Every kernel function of a model as the tree has it."""
+    return {name: read_function(tree, name, file, model, config)
+            for name, file in model.kernel_functions().items()}
+
+
+def taken(reads: Iterable[Read], model: Any) -> dict[str, Program]:
+    """The programs that go into the model: of all functions that could be read, but for those of the vocabulary."""
+    found: dict[str, Program] = {}
+    for read in reads:
+        if read.status == "read" and read.function not in model.vocabulary.callees:
+            found |= read.programs
+    return found
+
+
+def with_c(instance: Instance, programs: Mapping[str, Program]) -> Instance:
+    """The instance with C in place of the methods. A helper that shadows a method of the model must be the same."""
+    return instance.with_programs(programs) if programs else instance
+
+
+def release_for(model: Any, tree: Tree) -> str:
+    """The newest release of a model that is not above a tree's version; the oldest where the tree is older.
+
+    Raises InputError when the tree has no version.
+    """
+    version = tree.version()[:2]
+    numbered = sorted((_number(r), r) for r in model.releases if _number(r) is not None)
+    below = [r for number, r in numbered if number is not None and number <= version]
+    return below[-1] if below else numbered[0][1] if numbered else next(iter(model.releases))
+
+
+def _number(release: str) -> tuple[int, int] | None:
+    parts = release.removeprefix("v").split(".")
+    return (int(parts[0]), int(parts[1])) if len(parts) >= 2 and all(p.isdigit() for p in parts[:2]) else None
+
+
+def definitions(tree: Tree, file: str, config: Config = DEFAULT) -> frozenset[str]:
+    """The functions that a file defines under the configuration."""
+    return frozenset(sources(tree, config).unit(file).functions) if tree.exists(file) else frozenset()
