@@ -15,6 +15,7 @@ import z3
 
 from schedproof import __version__
 from schedproof.errors import InputError, SchedproofError
+from schedproof.lang.syntax import Program, Return
 from schedproof.model.concrete import Taken, steps
 from schedproof.model.instance import Instance
 from schedproof.model.transition import State, Transition
@@ -25,6 +26,12 @@ from schedproof.verdict import Counts, Proved, Refuted, Verdict
 
 class ReplayError(SchedproofError):
     """An engine's path is not a run of the model on the plain interpreter: a fault of schedproof itself."""
+
+
+def time_of(instance: Instance) -> str:
+    """The cost that stands for time in traces of properties without one: the model's only cost, if it has one."""
+    units = {unit for event in instance.events for unit in event.costs}
+    return units.pop() if len(units) == 1 else ""
 
 
 def waiting_of(property: Property) -> Callable[..., Any] | None:
@@ -38,6 +45,7 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
 
     Raises ReplayError when the interpreter cannot follow, or when the costs do not add up to ``total``.
     """
+    unit = unit or time_of(instance)
     walker = _Walker(instance, property, unit)
     try:
         state: State = dict(initial)
@@ -131,13 +139,18 @@ class _Walker:
         found, depths = [], list[int]()
         for name, depth in taken.calls:
             program = self.instance.world.programs[name]
-            if name not in self.kernel and program.language != "c":
+            if name not in self.kernel and (program.language != "c" or _accessor(program)):
                 continue
             while depths and depths[-1] >= depth:
                 depths.pop()
             found.append(Call(name, str(program.loc) if program.language == "c" else "", len(depths)))
             depths.append(depth)
         return tuple(found)
+
+
+def _accessor(program: Program) -> bool:
+    """Whether a function only gives back a field or a number: such calls tell a reader nothing."""
+    return all(isinstance(x, Return) for x in program.body)
 
 
 # --------------------------------------------------------------------------------------------- from a file

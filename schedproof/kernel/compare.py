@@ -175,10 +175,23 @@ class _Arena:
         used = [why for name, why in free.items() if name in t.constants_of([difference])]
         if used:
             return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
-        return Comparison("differs", f"{told}; {_shown(model, self._seen(t.constants_of([difference]), left, right))}")
+        seen = self._seen(t.constants_of([difference]), told, left, right)
+        return Comparison("differs", f"{told}; {_shown(model, seen)}")
 
-    def _seen(self, constants: Mapping[str, z3.ExprRef], *sides: Side) -> dict[str, z3.ExprRef]:
-        """Those inputs that the two functions themselves look at; a callee in the vocabulary may see them all."""
+    def _seen(self, constants: Mapping[str, z3.ExprRef], told: str, *sides: Side) -> dict[str, z3.ExprRef]:
+        """Those inputs that the two functions themselves look at; a callee in the vocabulary may see them all.
+
+        Of the objects, those that can be reached from the arguments.
+        """
+        near = {part.partition(" = ")[2] for part in told.split(", ")}
+        for _ in self.instance.scope.links:
+            for name, link in self.instance.scope.links.items():
+                sources = self.instance.universes[self.instance.scope.universe_of(link.per)]
+                targets = self.instance.universes[self.instance.scope.universe_of(link.target)]
+                near |= {targets[to] for source, to in zip(sources, self.instance.world.links[name], strict=True)
+                         if source in near and to >= 0}
+        constants = {n: c for n, c in constants.items()
+                     if "[" not in n or n.partition("[")[2].rstrip("]") in near}
         read = {e.var for side in sides for name in reached(side, self.boundary)
                 for x in s.statements(side.programs[name].body) for e in s.expressions(x) if isinstance(e, s.Load)}
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}

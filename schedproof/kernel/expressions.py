@@ -244,6 +244,10 @@ class Expressions:
             return v.null(loc)
         if name in self.words.vocabulary.callees:       # an object-like macro that a method stands for: ``current``
             return self.method_call(node, name, [])
+        config = self.services.sources.config
+        if config.on(name) and config.value(name) is not None:          # as CONFIG_HZ
+            config.consulted.add(name)
+            return v.constant(config.value(name) or 0, INT, loc)
         found = self.services.number(name, self.code.where, loc)
         if found is not None:
             return found
@@ -329,11 +333,11 @@ class Expressions:
     def _short(self, node: Node, op: str, left_node: Node, right_node: Node) -> Value:
         loc = self.loc(node)
         left = self.truth(left_node)
+        if isinstance(left, Const) and bool(left.value) is (op == "||"):      # the other side is never evaluated
+            return Value(Const(op == "||", loc), INT, True)
         with self.aside() as before:
             right = self.truth(right_node)
         if isinstance(left, Const):
-            if bool(left.value) is (op == "||"):
-                return Value(Const(op == "||", loc), INT, True)
             self.out += before
             return Value(right, INT, True)
         if not before:

@@ -64,7 +64,7 @@ class Reader:
                 except Again:                  # one macro more is known: what was read before may look different
                     for kept in (self.programs, self.macros, self.pieces, self._stack, self._signatures,
                                  self._numbers, self._inside, self._types):
-                        kept.clear()  # type: ignore[attr-defined]
+                        kept.clear()
                     continue
                 self._roots.append((function, Where(file, file)))
                 return program

@@ -17,7 +17,7 @@ from functools import lru_cache
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import Config
 from schedproof.kernel.preprocess import Macro, Preprocessed, Region, preprocess
-from schedproof.kernel.tree import Absent, Tree
+from schedproof.kernel.tree import SEARCHED, Absent, Tree
 
 # Looked at after the files that are really included.
 LIKELY = ("kernel/sched/sched.h", "include/linux/sched.h", "include/linux/kvm_host.h",
@@ -296,10 +296,10 @@ class Sources:
         if not found:
             self._hidden(name, where)
             self._undecided(name, where.file)
-            other = self.tree.find(name, "")               # raises Absent
-            found = self._live(name, Where(other, other))
-            if not found or re.search(r"\bstatic\b", found[0].text.split("{")[0]) and other not in self.seen(where):
-                raise Absent(name, where.file)
+        if not found or re.search(r"\b__weak\b", found[0].text.split("{")[0]):
+            found = self._elsewhere(name, where) or found
+        if not found:
+            raise Absent(name, where.file)
         piece = found[0]
         self._rely(piece.file, piece.line, piece.last, name, where)
         return piece
@@ -318,6 +318,26 @@ class Sources:
             raise NotExecutable(firm[1].file, firm[1].line,
                                 f"{name}: a second definition is live, the first is {firm[0].file}:{firm[0].line}")
         return firm
+
+    def _elsewhere(self, name: str, where: Where) -> list[Piece]:
+        """The definition that the linker would find in a file that this one has nothing to do with.
+
+        Raises NotExecutable when two files have one.
+        """
+        pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+        seen = frozenset(self.seen(where))
+        found: list[Piece] = []
+        for glob in SEARCHED:
+            files = [f for f in self.tree.files(glob) if f.endswith(".c") and f not in seen]
+            self.tree.prefetch(files)
+            for file in files:
+                if self._safe(file) and name in self.tree.text(file) and pattern.search(self.tree.text(file)):
+                    found += [p for p in self.unit(file).functions.get(name, [])
+                              if not re.search(r"\b(static|__weak)\b", p.text.split("{")[0])]
+        if len(found) > 1:
+            raise NotExecutable(found[1].file, found[1].line,
+                                f"{name}: a second definition, the first is {found[0].file}:{found[0].line}")
+        return found
 
     def _default(self, piece: Piece, name: str) -> bool:
         """A definition that another one overrides: ``__weak``, or under ``#ifndef name``."""

@@ -19,6 +19,7 @@ from schedproof.trace import Step, Trace
 
 WIDTH = 110
 VERDICTS = {"refuted": "refuted: this run breaks it", "proved": "proved: no run does worse than this one"}
+GLUE = "\x1f"                   # stands for a blank at which a line must not be broken
 NUMBER = 4                      # columns for the number of a step
 
 
@@ -116,10 +117,11 @@ def _step(trace: Trace, step: Step, head: str, margin: str, width: int, note: st
     if step.functions:
         # Each function once, in the order in which it first ran; the places of those that were read from C.
         ran = dict.fromkeys((c.name, c.place or trace.sources.get(c.name, "")) for c in step.functions)
-        told = ", ".join(name + (f" ({place})" if place else "") for name, place in ran)
-        yield from wrap(told, width, blank + "  ran ", blank + "      ")
-    for name, (old, new) in step.changes.items():
-        yield from wrap(f"{name}: {old} -> {new}", width, blank + "  * ", blank + "      ")
+        told = ", ".join(name + (f"{GLUE}({place})" if place else "") for name, place in ran)
+        yield from (x.replace(GLUE, " ") for x in wrap(told, width, blank + "  ran ", blank + "      "))
+    if step.changes:
+        told = ", ".join(f"{name}: {old} -> {new}".replace(" ", GLUE) for name, (old, new) in step.changes.items())
+        yield from (x.replace(GLUE, " ") for x in wrap(told, width, blank + "  ", blank + "  "))
 
 
 def _closing(trace: Trace, width: int) -> Iterator[str]:

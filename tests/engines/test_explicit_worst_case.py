@@ -242,3 +242,9 @@ def test_a_large_wait_without_cycles():
     found = ENGINE.find(instance, prop(Within(999 + 299 * 7, z3.Or(x.term < 999, y.term < 299), "ms")))
     assert (found.outcome, found.worst) == ("proved", 999 + 299 * 7)
     assert len(found.path.stem) == 999 + 299
+
+
+def test_of_equally_long_waits_the_nearest_to_the_start_is_shown():
+    instance = graph([(0, 2, 0), (2, 3, 0), (3, 5, 5), (0, 1, 0), (1, 5, 5), (5, 5, 1)], 6)
+    found = ENGINE.find(instance, prop(WorstCase(waits_at(instance, {1, 3}), "ms")))
+    assert [t.action for t in found.path.stem] == ["edge3", "edge4"]

@@ -333,6 +333,22 @@ def test_weak_and_default_definitions_give_way(make_tree: MakeTree):
     assert lines(read(tree, "f", "kernel/sched/a.c")["f"].body) == ["__tmp1 = g(x)", "return (__tmp1 + 3)"]
 
 
+def test_strong_definition_of_another_file_wins(make_tree: MakeTree):
+    files = {"kernel/sched/a.c": "int __weak g(int x) { return 1; }\nint f(int x) { return g(x); }\n",
+             "kernel/sched/b.c": "static int g(int x) { return 2; }\n",
+             "arch/x86/kvm/c.c": "int g(int x)\n{\n\treturn 3;\n}\n"}
+    assert lines(read(make_tree(files), "f", "kernel/sched/a.c")["g"].body) == ["return 3"]
+    files["arch/x86/kvm/d.c"] = files["arch/x86/kvm/c.c"]
+    with pytest.raises(NotExecutable, match="a second definition"):
+        read(make_tree(files), "f", "kernel/sched/a.c")
+
+
+def test_dead_sides_are_not_read(make_tree: MakeTree):
+    body = "if (IS_ENABLED(CONFIG_NO) && none(n)) return 1; return IS_ENABLED(CONFIG_SMP) || none();"
+    assert lowered(make_tree, body) == ["return 1"]
+    assert lowered(make_tree, "return CONFIG_HZ;") == ["return 1000"]
+
+
 @pytest.mark.parametrize(("code", "message"), [
     ("int f(int x) { return y; }", "a.c:{0}: cannot execute global variable or unknown name y"),
     ("int f(int x)\n{\n\treturn none(x);\n}", "a.c:{2}: cannot execute call of none: no definition"),
