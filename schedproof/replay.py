@@ -131,8 +131,8 @@ class _Walker:
 
     def step(self, state: State, taken: Taken) -> Step:
         waits = bool(self.instance.evaluate(self.waiting, state)) if self.waiting else False
-        return Step(taken.action, taken.args, taken.choices, taken.sites[1], self.functions(taken), self.changes(state, taken),
-                    taken.costs.get(self.unit, 0), waits)
+        return Step(taken.action, taken.args, taken.choices, taken.sites[1], self.functions(taken),
+                    self.changes(state, taken), taken.costs.get(self.unit, 0), waits)
 
     def functions(self, taken: Taken) -> tuple[Call, ...]:
         """The kernel functions that ran, in order, with the depth among themselves; places where they are C."""

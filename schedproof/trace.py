@@ -8,6 +8,7 @@ compared exactly when it is replayed. Files name places in the kernel, they neve
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -74,7 +75,7 @@ class Trace:
     statement: str = ""
     version: str = ""
 
-    @property
+    @builtins.property                  # the plain name is a field here
     def steps(self) -> tuple[Step, ...]:
         return self.stem + self.cycle
 

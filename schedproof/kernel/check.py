@@ -8,6 +8,7 @@ a run that the plain interpreter has replayed.
 
 from __future__ import annotations
 
+import builtins
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ class Row:
     after: Verdict
     instances: tuple[Instance, Instance]
 
-    @property
+    @builtins.property                  # the plain name is a field here
     def change(self) -> Change:
         if isinstance(self.before, Proved) and isinstance(self.after, Refuted):
             return "worse"

@@ -21,7 +21,8 @@ from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.execute import Executor, Heap, Result
+from schedproof.lang.execute import Executor
+from schedproof.lang.paths import Heap, Result
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int
 from schedproof.model.instance import Instance

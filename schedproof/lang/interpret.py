@@ -8,6 +8,7 @@ met, that grows while a run asks for more.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -208,10 +209,8 @@ class Interpreter:
                 return
             try:
                 if not in_step:
-                    try:
+                    with contextlib.suppress(_Continue):
                         self.block(program, x.body, env, resume if inside else (), frames)
-                    except _Continue:
-                        pass
                 self.block(program, x.step, env, resume if in_step else (), frames)
             except _Break:
                 return
@@ -261,8 +260,8 @@ class Interpreter:
             case s.Binary():
                 return self.binary(e, env)
             case s.Cond():
-                value = self.eval_any(e.then if self.eval(e.test, env) else e.other, env)
-                return value if value is None else _wrap(value, e.ctype)
+                chosen = self.eval_any(e.then if self.eval(e.test, env) else e.other, env)
+                return chosen if chosen is None else _wrap(chosen, e.ctype)
             case s.Cast():
                 return _wrap(self.eval(e.operand, env), e.ctype)
             case s.Call():

@@ -85,17 +85,15 @@ class _Normal:
             self.walk(x, out)
         elif isinstance(x, s.Store):
             index = self.expr(x.index, out) if x.index is not None else None
-            value = self.expr(x.value, out)
+            stored = self.expr(x.value, out)
             if x.var in self.shared:
-                index, value = self.keep(index, out), self.keep(value, out)
+                index, stored = self.keep(index, out), self.keep(stored, out) or stored
                 out.append(s.Cut(None, x.loc))
-            out.append(replace(x, index=index, value=value))
-        elif isinstance(x, s.Assign) and isinstance(x.value, s.Call) and x.value.name in self.cuts:
-            out.append(replace(x, value=self.arguments(x.value, out)))
-        elif isinstance(x, s.Do) and isinstance(x.value, s.Call) and x.value.name in self.cuts:
-            out.append(replace(x, value=self.arguments(x.value, out)))
+            out.append(replace(x, index=index, value=stored))
         elif isinstance(x, s.Assign | s.Do):
-            out.append(replace(x, value=self.expr(x.value, out)))
+            whole = isinstance(x.value, s.Call) and x.value.name in self.cuts       # it may cut where it stands
+            value = self.arguments(x.value, out) if whole else self.expr(x.value, out)  # type: ignore[arg-type]
+            out.append(replace(x, value=value))
         elif isinstance(x, s.Return):
             out.append(replace(x, value=self.expr(x.value, out)) if x.value is not None else x)
         elif isinstance(x, s.Require):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
-import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any, NoReturn
 from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
 from schedproof.lang.scope import Scope
+from schedproof.lang.source import as_load, display
 from schedproof.model.domains import NULL, Bool, Domain, Enum, Int, Pointer, Range
 
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -28,15 +28,6 @@ ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.Bi
               ast.LShift: "<<", ast.RShift: ">>"}
 
 Kind = str | Domain | None      # "bool", "int", "ptr:UNIVERSE" or the domain that the value comes from
-
-
-def display(file: str) -> str:
-    """A file's name as messages show it: from the suite's root where that is known."""
-    parts = os.path.abspath(file).split(os.sep)
-    for root in ("models", "properties", "tests"):
-        if root in parts:
-            return "/".join(parts[parts.index(root):])
-    return parts[-1]
 
 
 def from_python(function: Callable[..., Any], scope: Scope) -> s.Program:
@@ -82,11 +73,11 @@ class _Front:
         method = self.scope.methods.get(self.node.name) if self.me else None
         mark = getattr(method, "_schedproof_mark", mark)
         domains: dict[str, Domain] = {}
-        for name, kind in self.kinds.items():
-            found = self.domain(kind)
+        for name, known in self.kinds.items():
+            found = self.domain(known)
             if found is not None:
                 domains[name] = found
-        kind = mark.kind if mark and mark.kind in ("kernel", "environment") else "method"
+        kind: Any = mark.kind if mark and mark.kind in ("kernel", "environment") else "method"
         return s.Program(self.node.name, self.params, body, self.loc(self.node), kind,
                          mark.file if mark else "", mark.grain if mark else "atomic",
                          domains=tuple({**domains, **self.fixed}.items()))
@@ -116,7 +107,7 @@ class _Front:
             return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Range", "Bool", "Enum"):
             values = [ast.literal_eval(a) for a in node.args]
-            made: Domain = {"Range": Range, "Bool": Bool, "Enum": Enum}[node.func.id](*values)  # type: ignore[operator]
+            made: Domain = {"Range": Range, "Bool": Bool, "Enum": Enum}[node.func.id](*values)
             self.fixed[name] = self.kinds[name] = made
 
     def block(self, body: list[ast.stmt]) -> tuple[s.Stmt, ...]:
@@ -164,7 +155,7 @@ class _Front:
                 self.annotate(name, annotation)
                 return self.assign([node.target], value, loc) if value is not None else []
             case ast.AugAssign(target=target, op=op, value=value):
-                load = ast.copy_location(_as_load(target), target)
+                load = ast.copy_location(as_load(target), target)
                 both = ast.copy_location(ast.BinOp(load, op, value), node)
                 return self.assign([target], both, loc)
             case ast.If(test=test, body=body, orelse=orelse):
@@ -186,7 +177,7 @@ class _Front:
     def assign(self, targets: list[ast.expr], value: ast.expr, loc: s.Loc) -> list[s.Stmt]:
         out: list[s.Stmt] = []
         for i, target in enumerate(reversed(targets)):
-            source: ast.expr = value if i == 0 else _as_load(targets[-i])
+            source: ast.expr = value if i == 0 else as_load(targets[-i])
 
             def one(target: ast.expr = target, source: ast.expr = source) -> s.Stmt:
                 typed = self.expr(source)
@@ -242,7 +233,8 @@ class _Front:
                       "loop over a declared Object, ring(…) or range(…)")
         self.kinds[name] = f"ptr:{which}"
         inner = self.block(body)
-        return self.hoisted(lambda: s.For(name, which, self.expr(start).expr if start is not None else None, inner, loc))
+        return self.hoisted(
+            lambda: s.For(name, which, self.expr(start).expr if start is not None else None, inner, loc))
 
     # --------------------------------------------------------------------------------------- expressions
     def truth(self, node: ast.expr) -> s.Expr:
@@ -467,8 +459,8 @@ class _Front:
                 return _Typed(s.Choose(tuple(t.expr for t in typed), labels, "", loc), kind)
             case ("any" | "all" | "sum"), [ast.GeneratorExp(elt=element, generators=[generator])]:
                 return self.quantifier(node, name, element, generator, loc)
-        value = self.names.get(name)
-        if inspect.isfunction(value) and value.__module__ != "schedproof.model.actions":
+        helper = self.names.get(name)
+        if inspect.isfunction(helper) and helper.__module__ != "schedproof.model.actions":
             return _Typed(s.Call(name, tuple(self.expr(a).expr for a in args), loc), self.result(name))
         self.fail(node, f"cannot call `{name}` like this")
 
@@ -489,22 +481,3 @@ class _Front:
             body = (s.If(self.truth(test), body, (), loc),)
         self.pre += [s.Assign(result, s.Const(start, loc), loc), s.For(generator.target.id, which, None, body, loc)]
         return _Typed(current, self.kinds[result])
-
-
-def _as_load(node: ast.expr) -> ast.expr:
-    """The same place, as an expression that reads it."""
-    copy = ast.parse(ast.unparse(node), mode="eval").body
-    for part in ast.walk(copy):
-        if "lineno" in part._attributes:
-            part.lineno, part.col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
-    return copy
-
-
-def module_functions(function: Callable[..., Any], program: s.Program) -> dict[str, Callable[..., Any]]:
-    """The module functions that a program calls, to be lowered too."""
-    names = inspect.unwrap(function).__globals__
-    closure = inspect.getclosurevars(inspect.unwrap(function)).nonlocals
-    known = {**names, **closure}
-    return {n: known[n] for n in s.calls(program.body) if inspect.isfunction(known.get(n))}
-
-

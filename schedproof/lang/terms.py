@@ -7,12 +7,13 @@ Operations fold constants and the trivial cases at once, which keeps terms small
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 import z3
 
 from schedproof.lang.ctypes import CType
 
-Value = bool | int | z3.ExprRef
+Value: TypeAlias = Any          # bool, int or z3.ExprRef: z3's Python has no types to tell them apart
 
 
 def known(value: Value) -> bool:
@@ -69,7 +70,7 @@ def same(a: Value, b: Value) -> bool:
 
 
 def and_(*values: Value) -> Value:
-    kept = []
+    kept: list[Value] = []
     for value in values:
         if value is False:
             return False
@@ -85,7 +86,7 @@ def not_(value: Value) -> Value:
 
 
 def or_(*values: Value) -> Value:
-    kept = []
+    kept: list[Value] = []
     for value in values:
         if value is True:
             return True
@@ -289,7 +290,7 @@ class Bounds:
         if kind == z3.Z3_OP_MOD and z3.is_int_value(term.arg(1)) and term.arg(1).as_long() > 0:
             low, high = parts[0]
             size = term.arg(1).as_long()
-            inside = low is not None and high is not None and 0 <= low and high < size
+            inside = low is not None and high is not None and low >= 0 and high < size
             return parts[0] if inside else (0, size - 1)
         if kind == z3.Z3_OP_IDIV:
             return _quotient(parts[0], parts[1])

@@ -36,6 +36,6 @@ from schedproof.model.instance import Instance
 from schedproof.model.model import Model
 from schedproof.model.vocabulary import Vocabulary
 
-__all__ = ["NULL", "Bool", "Constant", "Enum", "Instance", "Int", "Link", "Model", "Object", "Param", "Pointer", "Range",
-           "Ref", "Switch", "Values", "Vocabulary", "action", "block", "cdiv", "choose", "cmod", "environment", "final",
-           "implies", "init", "kernel", "require", "ring", "step", "thread"]
+__all__ = ["NULL", "Bool", "Constant", "Enum", "Instance", "Int", "Link", "Model", "Object", "Param", "Pointer",
+           "Range", "Ref", "Switch", "Values", "Vocabulary", "action", "block", "cdiv", "choose", "cmod",
+           "environment", "final", "implies", "init", "kernel", "require", "ring", "step", "thread"]

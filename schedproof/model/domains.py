@@ -173,14 +173,16 @@ class Enum(Domain):
     """
 
     def __init__(self, *names: str, meaning: Mapping[str, tuple[int, int]] | None = None, init: Any = None,
-                 per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None):
+                 per: Object | None = None, c: str | None = None, ghost: bool = False,
+                 span: tuple[int, int] | None = None):
         super().__init__(init, per, c, ghost, span)
         self.names = names
         self.meaning = dict(meaning or {})
         self.code_of: dict[str, int] = {}
 
     def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Enum:
-        found = Enum(*self.names, meaning=self.meaning, init=self.init, per=self.per, c=self.c, ghost=self.ghost, span=self.span)
+        found = Enum(*self.names, meaning=self.meaning, init=self.init, per=self.per, c=self.c, ghost=self.ghost,
+                     span=self.span)
         found.name, found.code_of = self.name, {n: enumerators[n] for n in self.names}
         return found
 
@@ -220,8 +222,8 @@ class Values(Domain):
     """
 
     def __init__(self, values: Mapping[int, str] | Callable[[Any], Mapping[int, str]], init: Any = None,
-                 per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None,
-                 stands_for: Mapping[int, tuple[int, int]] | None = None):
+                 per: Object | None = None, c: str | None = None, ghost: bool = False,
+                 span: tuple[int, int] | None = None, stands_for: Mapping[int, tuple[int, int]] | None = None):
         super().__init__(init, per, c, ghost, span)
         self.values = values
         self.stands_for = dict(stands_for or {})
@@ -244,7 +246,8 @@ class Values(Domain):
 class Int(Domain):
     """Any integer. Only the solver engines take a model that has one."""
 
-    def __init__(self, init: Any = None, per: Object | None = None, c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None):
+    def __init__(self, init: Any = None, per: Object | None = None, c: str | None = None, ghost: bool = False,
+                 span: tuple[int, int] | None = None):
         super().__init__(init, per, c, ghost, span)
 
     def codes(self) -> None:

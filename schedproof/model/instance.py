@@ -14,9 +14,11 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.execute import Executor, Heap, Result, runs
+from schedproof.lang.execute import Executor, runs
 from schedproof.lang.interpret import Blocked, Interpreter, Memory, Oracle
-from schedproof.lang.python import from_python, module_functions
+from schedproof.lang.paths import Heap, Result
+from schedproof.lang.python import from_python
+from schedproof.lang.source import module_functions
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event

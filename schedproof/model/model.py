@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from schedproof.errors import InputError, ModelError
 from schedproof.lang import syntax as s
-from schedproof.lang.python import from_python, module_functions
+from schedproof.lang.python import from_python
 from schedproof.lang.scope import Scope, scope_of
+from schedproof.lang.source import module_functions
 from schedproof.model.actions import Mark
 from schedproof.model.domains import Enum, Param, Switch
 from schedproof.model.instance import Instance

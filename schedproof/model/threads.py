@@ -15,8 +15,8 @@ from typing import Any
 from schedproof.errors import ModelError
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
-from schedproof.lang.execute import CutRecord, SitePath
 from schedproof.lang.interpret import Memory
+from schedproof.lang.paths import CutRecord, SitePath
 from schedproof.lang.terms import Value
 from schedproof.lang.world import Key, World, is_site
 from schedproof.model.domains import Domain, Enum
@@ -175,12 +175,12 @@ class Threads:
 
     def enter(self, event: Any, here: str, memory: Memory) -> tuple[SitePath, Sequence[Mapping[str, int | bool]]]:
         frames = self.frames(event.action, event.args, here, event.args[0], memory, {})
-        return self.sites[event.action][here], frames  # type: ignore[return-value]
+        return self.sites[event.action][here], frames
 
     def leave(self, event: Any, here: str, site: SitePath, frames: Sequence[Mapping[str, int | bool]],
               memory: Memory) -> str:
         """Write where the thread stands now into the state."""
         record = CutRecord(site, True, {}, tuple(dict(f) for f in frames)) if site else None
         for key, value in self.updates(event.action, event.args[0], here, record).items():
-            memory[key] = value  # type: ignore[assignment]
+            memory[key] = value
         return site_name(site) if site else END

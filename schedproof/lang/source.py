@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Small questions about Python source that the front end asks."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+from schedproof.lang import syntax as s
+
+
+def display(file: str) -> str:
+    """A file's name as messages show it: from the suite's root where that is known."""
+    parts = os.path.abspath(file).split(os.sep)
+    for root in ("models", "properties", "tests"):
+        if root in parts:
+            return "/".join(parts[parts.index(root):])
+    return parts[-1]
+
+
+def as_load(node: ast.expr) -> ast.expr:
+    """The same place, as an expression that reads it."""
+    copy = ast.parse(ast.unparse(node), mode="eval").body
+    for part in ast.walk(copy):
+        if "lineno" in part._attributes:
+            part.lineno, part.col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
+    return copy
+
+
+def module_functions(function: Callable[..., Any], program: s.Program) -> dict[str, Callable[..., Any]]:
+    """The module functions that a program calls, to be lowered too."""
+    names = inspect.unwrap(function).__globals__
+    closure = inspect.getclosurevars(inspect.unwrap(function)).nonlocals
+    known = {**names, **closure}
+    return {n: known[n] for n in s.calls(program.body) if inspect.isfunction(known.get(n))}
