@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import z3
@@ -28,19 +28,22 @@ from schedproof.model.domains import Domain, Int
 from schedproof.model.instance import Instance
 
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
-SAMPLES = 400
+GROUND = 200_000           # of them for a question in which every input is known
+SAMPLES = 200
 
 
 @dataclass(frozen=True)
 class Comparison:
     """``equal`` is proved; ``differs`` comes with an input that shows it; ``unknown`` with the reason.
 
-    ``within`` says for which values it was proved, where that is less than all values of the C types.
+    ``within`` says for which values it was proved, where that is less than all values of the C types. ``input`` is
+    the whole input of a difference: variables such as ``load[qA]``, arguments such as ``arg se``.
     """
 
     answer: Literal["equal", "differs", "unknown"]
     detail: str = ""
     within: str = ""
+    input: Mapping[str, int | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,41 +55,54 @@ class Side:
 
 
 def compare(instance: Instance, left: Side, right: Side, spans: bool = False) -> Comparison:
-    """Compare two functions of the same name. ``spans`` restricts fields to their declared spans from the start.
+    """Compare two functions of the same name. ``spans`` looks at fields within their declared spans only.
 
     ``instance`` gives the universes, links and switches. Raises nothing: what cannot be run is ``unknown``.
     """
     try:
-        found = _compare(instance, left, right, spans)
-        if found.answer != "equal" and not spans:
-            narrow = _compare(instance, left, right, True)
-            if narrow.answer == "equal":
-                return Comparison("equal", within="the declared ranges of the fields")
-            return narrow if found.answer == "unknown" else found
-        return found
+        changed = _retyped(left, right)
+        if changed:
+            return Comparison("unknown", changed)
+        narrow, whole = _compare(instance, left, right, True)
+        if spans or whole or narrow.answer == "differs":
+            return narrow
+        wide, _ = _compare(instance, left, right, False)
+        if wide.answer != "equal" and narrow.answer == "equal":
+            return Comparison("equal", within="the declared ranges of the fields")
+        return narrow if wide.answer == "unknown" else wide
     except (ModelError, NotExecutable) as error:
         return Comparison("unknown", str(error))
 
 
-def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> Comparison:
+def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> tuple[Comparison, bool]:
+    """The answer, and whether it holds for all values of the C types."""
     a, b = left.programs[left.name], right.programs[right.name]
     if len(a.params) != len(b.params):
-        return Comparison("differs", f"{len(a.params)} and {len(b.params)} parameters")
+        return Comparison("differs", f"{len(a.params)} and {len(b.params)} parameters"), True
     arena = _Arena(instance, left, right, spans)
     unknown = ""
     for args, told in arena.arguments(a, b):
         found = arena.same(left, right, args, told)
         if found.answer == "differs":
-            return found
+            return found, not arena.narrowed
         unknown = unknown or found.detail
-    return Comparison("unknown", unknown) if unknown else Comparison("equal")
+    return Comparison("unknown", unknown) if unknown else Comparison("equal"), not arena.narrowed
+
+
+def _retyped(left: Side, right: Side) -> str:
+    """The field that the two sides read with different C types, in words; such a field is not one and the same."""
+    one, other = ({n: c for n, c in _field_types(side.programs).items() if not c.struct} for side in (left, right))
+    for name in sorted(one.keys() & other.keys()):
+        if one[name] != other[name]:
+            return f"the type of the field behind {name} changes from {one[name]} to {other[name]}"
+    return ""
 
 
 class _Arena:
     """The state on which both sides run."""
 
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
-        self.instance, self.spans = instance, spans
+        self.instance, self.spans, self.narrowed = instance, spans, False
         self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
         self.types = _field_types({**left.programs, **right.programs})
         variables: dict[str, tuple[str | None, Domain]] = {}
@@ -123,7 +139,11 @@ class _Arena:
         declared = scope.variables.get(base) or scope.constants.get(base)
         span = getattr(declared, "span", None)
         if self.spans and span is not None:
-            return (span[0], span[1])
+            low, high = span
+            if ctype is not None and not ctype.struct:
+                low, high = max(low, ctype.low), min(high, ctype.high)
+            self.narrowed |= ctype is None or (low, high) != (ctype.low, ctype.high)
+            return (low, high)
         if ctype is not None and not ctype.struct:
             return (ctype.low, ctype.high)
         if base in self.instance.world.variables:
@@ -157,27 +177,68 @@ class _Arena:
 
     def same(self, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
         ends = [self._run(world, side, args) for world, side in zip(self.worlds, (left, right), strict=True)]
+        for one, other in zip(ends[0].free.values(), ends[1].free.values(), strict=False):
+            if one != other:
+                return Comparison("unknown", f"what is not modelled differs: {one}; {other}")
         difference = _difference(ends[0], ends[1])
         if difference is False:
             return Comparison("equal")
+        constants = t.constants_of([difference])
         free = {**ends[0].free, **ends[1].free}
-        terms = [t.z3_of(difference), *self._limits(t.constants_of([difference]))]
-        answer, model = _ask(terms)
-        if answer == z3.unsat:
+        used = [why for name, why in free.items() if name in constants]
+        asked = t.z3_of(difference)
+        limits = self._limits(constants)
+        found = self._solve(asked, limits, constants)
+        if found == z3.unsat:
             return Comparison("equal")
-        if answer == z3.unknown:
-            if _ask([_opaque(x) for x in terms])[0] == z3.unsat:
-                return Comparison("equal")
-            witness = self._sample(t.z3_of(difference))
-            if witness is None:
-                return Comparison("unknown", f"Z3 gave up at {told}")
-            return Comparison("differs", f"{told}; {witness}")
-        assert model is not None
-        used = [why for name, why in free.items() if name in t.constants_of([difference])]
         if used:
             return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
-        seen = self._seen(t.constants_of([difference]), told, left, right)
-        return Comparison("differs", f"{told}; {_shown(model, seen)}")
+        if found == z3.unknown:
+            return Comparison("unknown", f"Z3 gave up at {told}")
+        values = self._whole(found, args, left.programs[left.name].params)
+        seen = self._seen(constants, told, left, right)
+        return Comparison("differs", f"{told}; {_shown(found, seen)}", input=values)
+
+    def _solve(self, asked: z3.BoolRef, limits: list[z3.BoolRef], constants: Mapping[str, z3.ExprRef]) -> Any:
+        """An input for which ``asked`` holds, or z3.unsat, or z3.unknown.
+
+        First with unknown functions in place of products and quotients of unknowns, which is a linear question. What
+        that gives may be right for the real ones too.
+        """
+        linear = _opaque(asked)
+        answer, model = _ask([linear, *limits])
+        if answer == z3.unsat:
+            return z3.unsat
+        if model is not None:
+            values = {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
+            if z3.eq(linear, asked) or self._shows(asked, constants, values):
+                return values
+        values = self._sample(asked, constants, SAMPLES // 4)
+        if values is not None:
+            return values
+        answer, model = _ask([asked, *limits])
+        if model is not None:
+            return {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
+        return answer if answer == z3.unsat else self._sample(asked, constants, SAMPLES) or z3.unknown
+
+    @staticmethod
+    def _shows(asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef], values: Mapping[str, int | bool]) -> bool:
+        """Whether ``asked`` holds for an input; what is left are the unknown functions, for which there is a choice."""
+        left = z3.simplify(z3.substitute(asked, *((c, t.z3_of(values[n])) for n, c in constants.items())))
+        if z3.is_true(left) or z3.is_false(left):
+            return bool(z3.is_true(left))
+        return bool(_ask([left], GROUND)[0] == z3.sat)
+
+    def _whole(self, values: Mapping[str, int | bool], args: list[t.Value], params: Sequence[str]) -> dict[str, Any]:
+        """An input with the values of everything, also of what makes no difference."""
+        found: dict[str, int | bool] = {}
+        for key, constant in self.heap.items():
+            low, high = self.ranges.get(self.worlds[0].name(key), (None, None))
+            least = 0 if low is None else max(low, 0)
+            found[self.worlds[0].name(key)] = False if z3.is_bool(constant) else (
+                least if high is None else min(least, high))
+        found |= {f"arg {p}": a for p, a in zip(params, args, strict=True) if isinstance(a, int)}
+        return found | dict(values)
 
     def _seen(self, constants: Mapping[str, z3.ExprRef], told: str, *sides: Side) -> dict[str, z3.ExprRef]:
         """Those inputs that the two functions themselves look at; a callee in the vocabulary may see them all.
@@ -211,20 +272,14 @@ class _Arena:
             found += [constant <= high] if high is not None and z3.is_int(constant) else []
         return found
 
-    def _sample(self, difference: z3.BoolRef) -> str | None:
-        """An input that shows a difference, among corner values and random ones; None when none was met."""
-        constants = t.constants_of([difference])
-        choose = random.Random(1)
-        for _ in range(SAMPLES):
-            pairs, told = [], []
-            for name, constant in constants.items():
-                value: Any = choose.random() < 0.5
-                if z3.is_int(constant):
-                    value = self._some(choose, name)
-                pairs.append((constant, t.z3_of(value)))
-                told.append(f"{name} = {value}")
-            if z3.is_true(z3.simplify(z3.substitute(difference, *pairs))):
-                return ", ".join(told)
+    def _sample(self, asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef], count: int) -> dict[str, Any] | None:
+        """An input for which ``asked`` holds, among corner values and random ones; None when none was met."""
+        choose = random.Random(count)
+        for _ in range(count):
+            values = {n: self._some(choose, n) if z3.is_int(c) else choose.random() < 0.5
+                      for n, c in constants.items()}
+            if self._shows(asked, constants, values):
+                return values
         return None
 
     def _some(self, choose: random.Random, name: str) -> int:
@@ -274,12 +329,16 @@ def _difference(a: Result, b: Result) -> t.Value:
     return t.simplify(t.or_(*parts))
 
 
-def _ask(terms: list[z3.BoolRef]) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
+def _ask(terms: list[z3.BoolRef], limit: int = RLIMIT) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
     solver = z3.Solver()
-    solver.set("rlimit", RLIMIT)
+    solver.set("rlimit", limit)
     solver.add(*terms)
     answer = solver.check()
     return answer, solver.model() if answer == z3.sat else None
+
+
+def _value(term: z3.ExprRef) -> int | bool:
+    return bool(z3.is_true(term)) if z3.is_bool(term) else int(term.as_long())
 
 
 def _opaque(term: z3.ExprRef) -> z3.ExprRef:
@@ -303,11 +362,7 @@ def _opaque(term: z3.ExprRef) -> z3.ExprRef:
     return rebuild(term)
 
 
-def _shown(model: z3.ModelRef, constants: Mapping[str, z3.ExprRef]) -> str:
+def _shown(values: Mapping[str, int | bool], constants: Mapping[str, z3.ExprRef]) -> str:
     """The input of a difference, as far as it matters."""
-    told = []
-    for name, constant in sorted(constants.items()):
-        value = model.eval(constant)
-        if not z3.eq(value, constant):
-            told.append(f"{name.removeprefix('arg ')} = {value}")
+    told = [f"{name.removeprefix('arg ')} = {values[name]}" for name in sorted(constants)]
     return ", ".join(told) or "in every state"

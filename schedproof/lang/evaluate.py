@@ -32,6 +32,7 @@ class Evaluator:
         self.cuts: list[CutRecord] = []
         self.faults: list[Fault] = []
         self.choices: list[Choice] = []
+        self.decided = 0         # decisions on the way to where the run stands
         self.free: dict[str, str] = {}
         self.called: set[str] = set()
         self.depth = 0
@@ -241,9 +242,11 @@ class Evaluator:
         values: list[Value] = list(range(len(labels)))
         if not e.universe:
             values = [self.need(self.eval(o, path), o) for o in e.options]
-        constant = z3.Int(f"choice!{len(self.choices)}")
-        self.choices.append(Choice(constant, tuple(labels)))
-        self.bounds.ranges[constant.decl().name()] = (0, len(labels) - 1)
+        constant = z3.Int(f"choice!{self.decided}!{'!'.join(labels)}")
+        self.decided += 1
+        if not any(t.same(constant, c.constant) for c in self.choices):
+            self.choices.append(Choice(constant, tuple(labels)))
+            self.bounds.ranges[constant.decl().name()] = (0, len(labels) - 1)
         result = values[-1]
         for i in reversed(range(len(values) - 1)):
             result = t.ite(constant == i, values[i], result)

@@ -9,6 +9,7 @@ again at that place, with the locals that were saved.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
@@ -29,7 +30,9 @@ from schedproof.lang.paths import (
 )
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
-from schedproof.model.domains import Domain
+
+if TYPE_CHECKING:
+    from schedproof.model.domains import Domain
 
 LOOP_LIMIT = 400          # rounds of one loop in one step; more is taken for a loop without an end
 
@@ -139,7 +142,9 @@ class Executor(Evaluator):
              resume: SitePath, saved: Sequence[Mapping[str, Value]]) -> Path | None:
         """The rest of a block, once for each value of a term that it uses as an index."""
         ends, losses, left = [], self.losses, False
+        begin = most = self.decided
         for value in split.values:
+            self.decided = begin          # only one value is the case: a decision that is met again is the same one
             fork = path.fork(t.equal(split.term, value))
             if fork is None:
                 continue
@@ -148,6 +153,8 @@ class Executor(Evaluator):
             one = self.block(program, rest, fork, resume, saved)
             left |= self.pass_on(one, flow)
             ends += [one.next] if one.next is not None else []
+            most = max(most, self.decided)
+        self.decided = most
         end = merge(ends)
         if end is not None:
             end.indices = path.indices
@@ -155,13 +162,13 @@ class Executor(Evaluator):
                 end.pc = path.pc
         return end
 
-    def mark(self) -> tuple[int, int, int, int]:
+    def mark(self) -> tuple[int, int, int, int, int]:
         """Where the records of this run stand, to come back to."""
-        return len(self.cuts), len(self.faults), len(self.choices), self.losses
+        return len(self.cuts), len(self.faults), len(self.choices), self.losses, self.decided
 
-    def back_to(self, mark: tuple[int, int, int, int]) -> None:
+    def back_to(self, mark: tuple[int, int, int, int, int]) -> None:
         del self.cuts[mark[0]:], self.faults[mark[1]:], self.choices[mark[2]:]
-        self.losses = mark[3]
+        self.losses, self.decided = mark[3:]
 
     def statement(self, program: s.Program, x: s.Stmt, path: Path, flow: Flow, resume: SitePath,
                   saved: Sequence[Mapping[str, Value]]) -> Path | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
-from schedproof.model.domains import Domain
+
+if TYPE_CHECKING:
+    from schedproof.model.domains import Domain
 
 Key = tuple[str, int | None]       # a variable and the index of its object, None where it is a single one
 

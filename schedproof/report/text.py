@@ -116,7 +116,8 @@ def _step(trace: Trace, step: Step, head: str, margin: str, width: int, note: st
     yield from wrap(step.label + note, width, head, blank + "    ")
     if step.functions:
         # Each function once, in the order in which it first ran; the places of those that were read from C.
-        ran = dict.fromkeys((c.name, c.place or trace.sources.get(c.name, "")) for c in step.functions)
+        ran = dict.fromkeys(
+            (c.name, (c.place or trace.sources[c.name]) if c.name in trace.sources else "") for c in step.functions)
         told = ", ".join(name + (f"{GLUE}({place})" if place else "") for name, place in ran)
         yield from (x.replace(GLUE, " ") for x in wrap(told, width, blank + "  ran ", blank + "      "))
     if step.changes:
