@@ -78,13 +78,15 @@ class Valuer:
         sorts = [t.sort() for t in self.terms]
         self.bundle = z3.Function("bundle", *sorts, z3.BoolSort())(*self.terms) if self.terms else None
 
-    def __call__(self, values: Sequence[int | bool]) -> list[int | bool]:
+    def __call__(self, values: Sequence[int | bool]) -> list[Any]:
+        """The values; None for a number that has none, as a quotient by zero."""
         if self.bundle is None:
             return []
         pairs = [(c, z3.BoolVal(bool(v)) if z3.is_bool(c) else z3.IntVal(int(v)))
                  for c, v in zip(self.constants, values, strict=True)]
         found = z3.simplify(z3.substitute(self.bundle, *pairs))
-        return [z3.is_true(x) if z3.is_bool(x) else x.as_long() for x in found.children()]
+        return [z3.is_true(x) if z3.is_bool(x) else x.as_long() if z3.is_int_value(x) else None
+                for x in found.children()]
 
 
 def symbolic_steps(instance: Any) -> Callable[[Mapping[str, int | bool]], set[Outcome]]:

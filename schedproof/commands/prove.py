@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from schedproof.commands._common import Options, check_settings, common, decided, enter_suite, knows
-from schedproof.console import emit, progress
-from schedproof.errors import InputError
+from schedproof.console import complain, emit, progress
+from schedproof.errors import InputError, SchedproofError
 from schedproof.property import Property
-from schedproof.results import Result, code_of, exit_code
+from schedproof.results import OK, UNDECIDED, VIOLATED, Result, code_of, exit_code
 
 HELP = "runs properties; with --tree on the C of that tree"
 
@@ -18,10 +19,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="MODEL[:PROPERTY]", nargs="?", help="default: every model")
     parser.add_argument("--tree", metavar="DIR", help="a kernel tree or git repository to read the functions from")
     parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
+    parser.add_argument("--bisect", action="store_true", help="exit codes for `git bisect run`: 0 good, 1 bad, 125 "
+                        "undecided or nothing of the model could be read, 255 a wrong call; needs --tree")
     common(parser)
 
 
+GOOD, BAD, SKIP, ABORT = 0, 1, 125, 255         # what `git bisect run` understands
+
+
 def run(args: argparse.Namespace) -> int:
+    if not args.bisect:
+        return prove(args)
+    try:
+        if not args.tree:
+            raise InputError("--bisect needs --tree DIR")
+        code = prove(args)
+    except SchedproofError as error:
+        complain(error)
+        return ABORT
+    return {OK: GOOD, VIOLATED: BAD}.get(code, SKIP)
+
+
+def prove(args: argparse.Namespace) -> int:
     from schedproof import registry
     from schedproof.report import render
 
@@ -33,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         check_settings(model, args.settings, registry.parameters_of(model))
     if args.tree:
         results, codes = on_tree(selected, args)
+        if args.bisect and not any(r["c_functions"] for r in results):
+            codes = [UNDECIDED]            # the verdicts would be those of the model's own methods
     else:
         results = on_python(selected, args)
         codes = [code_of(r) for r in results]
@@ -41,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         shown = [r for r, code in zip(results, codes, strict=True) if code] if args.quiet else results
         if shown or not args.quiet:
-            emit(render(shown, "table") + _what_next(shown, bool(args.tree)))
+            emit(render(shown, "table") + _what_next(shown, args.tree) + _assumptions(results))
     return exit_code(codes)
 
 
@@ -81,8 +102,23 @@ def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> t
     return results, codes
 
 
-def _what_next(results: list[Result], tree: bool) -> str:
+def _assumptions(results: list[Result]) -> str:
+    """What verdicts on a tree rest on, once a model."""
+    from schedproof.report._layout import wrap
+
+    lines: list[str] = []
+    for model in dict.fromkeys(r["model"] for r in results if r.get("assumptions")):
+        one = next(r for r in results if r["model"] == model)
+        lines += ["", f"what the verdicts on {model} rest on"]
+        lines += wrap("read from C: " + (", ".join(one["c_functions"]) or "nothing"), 100, "  ", "    ")
+        for line in one["assumptions"]:
+            lines += wrap(line, 100, "  ", "    ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _what_next(results: list[Result], tree: str | None) -> str:
     """Where to look for more about what is not as expected."""
-    lines = [f"schedproof trace {r['model']}:{r['property']} --variant {r['variant']}"
-             for r in results if r["verdict"] == "refuted" and code_of(r) and not tree]
+    where = f" --tree {shlex.quote(tree)}" if tree else ""
+    lines = [f"schedproof trace {r['model']}:{r['property']}{where} --variant {r['variant']}"
+             for r in results if r["verdict"] == "refuted" and code_of(r)]
     return "\nTo see how it fails:\n" + "".join(f"  {line}\n" for line in lines) if lines else ""

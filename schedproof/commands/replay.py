@@ -20,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--format", metavar="F", help="show the counterexample in this format")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="write there instead; needs --format")
+    parser.add_argument("--tree", metavar="DIR", help="the kernel tree of a counterexample that runs C")
+    parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     output(parser)
 
 
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     rows, texts, codes = [], [], []
     for file in args.files:
         try:
-            trace, row = again(file)
+            trace, row = again(file, args.tree, args.rev)
         except SchedproofError as error:
             # The other files are still worth replaying; this one has its line already.
             message = one_line(error)
@@ -58,18 +60,23 @@ def run(args: argparse.Namespace) -> int:
     return exit_code(codes)
 
 
-def again(file: Path) -> tuple[Trace, dict[str, Any]]:
+def again(file: Path, tree: str | None = None, rev: str | None = None) -> tuple[Trace, dict[str, Any]]:
     """Load and replay one file. Raises InputError when it was edited or no longer shows what it says."""
     from schedproof.registry import find_property
     from schedproof.replay import replay
     from schedproof.trace import load
 
     trace = load(file)
-    if trace.sources:
-        raise InputError(f"{file}: runs C that was read from a tree ({', '.join(trace.sources)}): ask that tree with "
-                         f"schedproof prove {trace.model}:{trace.property} --tree DIR")
+    if trace.sources and tree is None:
+        raise InputError(f"{file}: runs C that was read from a tree ({', '.join(trace.sources)}): "
+                         "name that tree with --tree DIR")
     _, prop = find_property(f"{trace.model}:{trace.property}")
     instance = prop.model.variant(trace.variant, **trace.params)
+    if trace.sources:
+        from schedproof.kernel.prove import subject_of
+        from schedproof.kernel.tree import Tree
+
+        instance = subject_of(prop.model, Tree(str(tree), rev), trace.variant).instance(trace.params)
     if trace.statement != prop.statement:
         raise InputError(f"{file}: says something else about {trace.property} than the property does")
     verdict = replay(trace, instance, prop)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from schedproof.commands._common import check_settings, common, decide, default_variant, enter_suite
-from schedproof.console import complain, emit
+from schedproof.commands._common import Options, check_settings, common, decide, default_variant, enter_suite
+from schedproof.console import complain, emit, progress
 from schedproof.errors import InputError
+from schedproof.property import Property
 from schedproof.results import OK, UNDECIDED
+from schedproof.verdict import Verdict
 
 HELP = "the counterexample to a property, in a reader's format"
 
@@ -18,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="MODEL:PROPERTY")
     parser.add_argument("--format", metavar="F", help="text, mail, json, ... (default: text)")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there instead")
+    parser.add_argument("--tree", metavar="DIR", help="run the C of this kernel tree")
+    parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     common(parser)
 
 
@@ -29,8 +33,13 @@ def run(args: argparse.Namespace) -> int:
     model, prop = registry.find_property(args.what)
     format = chosen_format(args, formats())
     check_settings(model, args.settings, prop.model.parameters())
-    variant = args.variant or default_variant(prop)
-    _, verdict = decide(prop, variant, args)
+    if args.rev and not args.tree:
+        raise InputError("--rev needs --tree DIR: it names a revision of that repository")
+    if args.tree:
+        variant, verdict = on_tree(prop, args)
+    else:
+        variant = args.variant or default_variant(prop)
+        _, verdict = decide(prop, variant, args)
     if verdict.name not in ("proved", "refuted"):
         complain(f"{args.what} in {variant}: {verdict.name}: {getattr(verdict, 'reason', '')}")
         return UNDECIDED
@@ -47,6 +56,18 @@ def run(args: argparse.Namespace) -> int:
         text = f"{args.what} holds in {variant}. {shown}.\n\n{text}"
     emit(text, args.output)
     return OK
+
+
+def on_tree(prop: Property, args: argparse.Namespace) -> tuple[str, Verdict]:
+    """The variant that fills in, and the verdict on a tree's C."""
+    from schedproof.kernel.prove import decide_on, subject_of
+    from schedproof.kernel.tree import Tree
+
+    with progress(f"{prop.name} in {args.tree}", args.quiet) as show:
+        subject = subject_of(prop.model, Tree(Path(args.tree), args.rev), args.variant)
+        options = Options(args.engine, args.budget, args.jobs, show)
+        _, verdict = decide_on(subject, prop, dict(args.settings), options)
+    return subject.variant, verdict
 
 
 def chosen_format(args: argparse.Namespace, known: dict[str, str]) -> str:

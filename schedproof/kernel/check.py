@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.config import DEFAULT, Config
-from schedproof.kernel.functions import Read, read_model, release_for, taken
+from schedproof.kernel.functions import Read, read_model, release_for, taken, untouched
 from schedproof.kernel.macros import tokens
 from schedproof.kernel.patch import Patch, apply
 from schedproof.kernel.prove import Subject, decide_on
@@ -158,7 +158,8 @@ class _Check:
         variant = self.variant or release_for(model, self.before)
         model.settings(variant)
         self.progress(f"{name}: reading {self.before.label}")
-        old, new = (read_model(t, model, self.config) for t in (self.before, self.after))
+        old = read_model(self.before, model, self.config)
+        new = read_model(self.after, model, self.config, self.kept(old))
         instance = model.variant(variant)
         functions = [self.function(f, model, instance, old[f], new[f]) for f in old]
         touched = tuple(f for f in functions if f is not None)
@@ -173,12 +174,19 @@ class _Check:
         shown = rows[0].instances[1] if rows else instance
         return ModelCheck(name, variant, touched, rows, tuple(subjects[1].assumptions(shown)))
 
+    def kept(self, old: Mapping[str, Read]) -> dict[str, Read]:
+        """What need not be read again behind the patch: nothing where it changes anything but bodies of functions."""
+        bodies = all(not t.outside and f.endswith(".c") for f, t in self.touched.items())
+        if not bodies or any(read.file not in self.touched for read in old.values()):
+            return {}
+        return untouched(old, self.changed, self.after, self.touched, self.config)
+
     # ----------------------------------------------------------------------------------------- functions
     def function(self, name: str, model: Any, instance: Instance, old: Read, new: Read) -> FunctionChange | None:
         """What the patch does to one function, or None when it does not touch it."""
         parts = old.names | new.names | old.macros | new.macros | {name}
         via = tuple(sorted((parts & self.changed) - {name}))
-        if not parts & self.changed:
+        if not parts & self.changed and old.status == new.status and old.shape == new.shape:
             if name in self.comments or old.names & self.comments:
                 return FunctionChange(name, new.file, "equal", "only comments and blanks change")
             return None

@@ -30,6 +30,7 @@ from schedproof.model.instance import Instance
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
 GROUND = 200_000           # of them for a question in which every input is known
 SAMPLES = 200
+_LIMITS = (1 << 31, 1 << 32, 1 << 63, 1 << 64)
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ class _Arena:
             return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
         if found == z3.unknown:
             return Comparison("unknown", f"Z3 gave up at {told}")
+        found = self._plain(asked, constants, found)
         values = self._whole(found, args, left.programs[left.name].params)
         seen = self._seen(constants, told, left, right)
         return Comparison("differs", f"{told}; {_shown(found, seen)}", input=values)
@@ -205,8 +207,9 @@ class _Arena:
         First with unknown functions in place of products and quotients of unknowns, which is a linear question. What
         that gives may be right for the real ones too.
         """
-        linear = _opaque(asked)
-        answer, model = _ask([linear, *limits])
+        opaque = _Opaque(self.ranges)
+        linear = opaque.of(asked)
+        answer, model = _ask([linear, *opaque.facts, *limits])
         if answer == z3.unsat:
             return z3.unsat
         if model is not None:
@@ -228,6 +231,21 @@ class _Arena:
         if z3.is_true(left) or z3.is_false(left):
             return bool(z3.is_true(left))
         return bool(_ask([left], GROUND)[0] == z3.sat)
+
+    def _plain(self, asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef],
+               values: dict[str, int | bool]) -> dict[str, int | bool]:
+        """The input with numbers that are easier to read, as far as it goes on to show the difference."""
+        for name, value in values.items():
+            low, high = self.ranges.get(name, (None, None))
+            for small in sorted({0, 1, 2, low or 0}):
+                fits = (low is None or low <= small) and (high is None or small <= high)
+                if isinstance(value, bool) or abs(small) >= abs(value) or not fits:
+                    continue
+                simpler = {**values, name: small}
+                if self._shows(asked, constants, simpler):
+                    values = simpler
+                    break
+        return values
 
     def _whole(self, values: Mapping[str, int | bool], args: list[t.Value], params: Sequence[str]) -> dict[str, Any]:
         """An input with the values of everything, also of what makes no difference."""
@@ -341,25 +359,72 @@ def _value(term: z3.ExprRef) -> int | bool:
     return bool(z3.is_true(term)) if z3.is_bool(term) else int(term.as_long())
 
 
-def _opaque(term: z3.ExprRef) -> z3.ExprRef:
-    """The term with products, quotients and remainders of unknowns as unknown functions: unsat of it is unsat."""
-    memo: dict[int, z3.ExprRef] = {}
+class _Opaque:
+    """Terms with products, quotients and remainders of unknowns as unknown functions: unsat of them is unsat.
 
-    def rebuild(e: z3.ExprRef) -> z3.ExprRef:
-        if e.get_id() in memo:
-            return memo[e.get_id()]
-        children = [rebuild(c) for c in e.children()]
-        kind = e.decl().kind()
-        hard = kind in (z3.Z3_OP_MUL, z3.Z3_OP_IDIV, z3.Z3_OP_MOD)
-        if hard and sum(not z3.is_int_value(c) for c in children) > 1:
-            function = z3.Function(f"{e.decl().name()}!{len(children)}", *[z3.IntSort()] * (len(children) + 1))
-            made = function(*children)
+    ``facts`` are what is known of those functions without multiplying.
+    """
+
+    def __init__(self, ranges: Mapping[str, t.Interval]):
+        self.bounds = t.Bounds(ranges)
+        self.facts: list[z3.BoolRef] = []
+        self.made: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}       # by identity; the term is kept alive
+        self.functions = {op: z3.Function(f"{op}!", *[z3.IntSort()] * 3) for op in ("*", "div", "mod")}
+
+    def of(self, term: z3.ExprRef) -> z3.ExprRef:
+        """The term in that form."""
+        if term.get_id() not in self.made:
+            parts = term.children()
+            children = [self.of(c) for c in parts]
+            kind = term.decl().kind()
+            hard = sum(not z3.is_int_value(c) for c in children) > 1
+            if kind == z3.Z3_OP_MUL and hard:
+                made = self._product(list(zip(parts, children, strict=True)))
+            elif kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and not z3.is_int_value(children[1]):
+                made = self._quotient("div" if kind == z3.Z3_OP_IDIV else "mod", *children)
+            else:
+                same = all(z3.eq(a, b) for a, b in zip(parts, children, strict=True))
+                made = term if same else term.decl()(*children)
+            self.made[term.get_id()] = (term, made)
+        return self.made[term.get_id()][1]
+
+    def _product(self, factors: list[tuple[z3.ExprRef, z3.ExprRef]]) -> z3.ExprRef:
+        """Numbers stay outside; the others come in an order of their own, single constants first."""
+        number, unknown = 1, []
+        for term, made in factors:
+            if z3.is_int_value(made):
+                number *= made.as_long()
+            else:
+                unknown.append((bool(term.children()), term.decl().name(), term.get_id(), term, made))
+        unknown.sort(key=lambda x: x[:3])
+        _, _, _, whole, product = unknown[0]
+        for _, _, _, term, made in unknown[1:]:
+            product = self._times(product, made, self.bounds.of(whole)[1], self.bounds.of(term)[1])
+            whole = whole * term
+        return product if number == 1 else number * product
+
+    def _times(self, a: z3.ExprRef, b: z3.ExprRef, *highs: int | None) -> z3.ExprRef:
+        times = self.functions["*"]
+        m = times(a, b)
+        natural = z3.And(a >= 0, b >= 0)
+        self.facts += [(m == 0) == z3.Or(a == 0, b == 0), m == times(b, a), z3.Implies(a == 1, m == b),
+                       z3.Implies(b == 1, m == a),
+                       (m > 0) == z3.Or(z3.And(a > 0, b > 0), z3.And(a < 0, b < 0))]
+        for high, other in zip(highs, (b, a), strict=True):
+            for limit in _LIMITS if high is not None and high > 0 else ():
+                self.facts.append(z3.Implies(z3.And(natural, other <= (limit - 1) // high), m < limit))
+        return m
+
+    def _quotient(self, op: str, a: z3.ExprRef, b: z3.ExprRef) -> z3.ExprRef:
+        made = self.functions[op](a, b)
+        natural = z3.And(a >= 0, b > 0)
+        if op == "div":
+            self.facts += [z3.Implies(natural, z3.And(made >= 0, made <= a, (made == 0) == (a < b))),
+                           z3.Implies(b == 1, made == a)]
         else:
-            made = e.decl()(*children) if children else e
-        memo[e.get_id()] = made
+            self.facts += [z3.Implies(b > 0, z3.And(made >= 0, made < b)),
+                           z3.Implies(z3.And(natural, a < b), made == a)]
         return made
-
-    return rebuild(term)
 
 
 def _shown(values: Mapping[str, int | bool], constants: Mapping[str, z3.ExprRef]) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
-from schedproof.lang.syntax import Program
+from schedproof.lang.syntax import Program, calls
 from schedproof.model.instance import Instance
 
 
@@ -35,6 +36,16 @@ class Read:
         """The functions of the tree whose text it is made of."""
         return frozenset(n.split("@")[0] for n in self.programs)
 
+    @property
+    def called(self) -> frozenset[str]:
+        """The functions that they call, those included that are not read."""
+        return frozenset(n.split("@")[0] for p in self.programs.values() for n in calls(p.body))
+
+    @property
+    def shape(self) -> frozenset[tuple[str, str]]:
+        """What the programs are, wherever they stand: types of fields, values of enumerators and macros are in it."""
+        return frozenset((n, re.sub(r"Loc\([^()]*\)", "", repr(p))) for n, p in self.programs.items())
+
 
 def read_function(tree: Tree, function: str, file: str, model: Any, config: Config = DEFAULT) -> Read:
     """Read one function. Whatever stands in the way becomes a status with its place."""
@@ -55,10 +66,30 @@ def read_function(tree: Tree, function: str, file: str, model: Any, config: Conf
     return Read(function, program.loc.file, "read", dict(reader.programs), macros=macros)
 
 
-def read_model(tree: Tree, model: Any, config: Config = DEFAULT) -> dict[str, Read]:
-    """Every kernel function of a model as the tree has it."""
-    return {name: read_function(tree, name, file, model, config)
+def read_model(tree: Tree, model: Any, config: Config = DEFAULT, kept: Mapping[str, Read] | None = None,
+               ) -> dict[str, Read]:
+    """Every kernel function of a model as the tree has it. ``kept`` are those that were read before."""
+    kept = kept or {}
+    return {name: kept[name] if name in kept else read_function(tree, name, file, model, config)
             for name, file in model.kernel_functions().items()}
+
+
+def untouched(reads: Mapping[str, Read], changed: frozenset[str], tree: Tree, files: Iterable[str],
+              config: Config = DEFAULT) -> dict[str, Read]:
+    """Those reads that stand when nothing but the bodies of functions changes, in ``files`` of a tree.
+
+    Of a function that was read it is known what it is made of. Of any other, all are taken to be touched that
+    mention a changed function, or one that does.
+    """
+    pieces = {name: "".join(p.text for p in found) for file in files if tree.exists(file)
+              for name, found in sources(tree, config).unit(file).functions.items()}
+    near, more = set(changed), set(changed)
+    while more:
+        pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted(more)))})\b")
+        more = {name for name, text in pieces.items() if name not in near and pattern.search(text)}
+        near |= more
+    return {name: r for name, r in reads.items()
+            if not (r.names | r.called | {name}) & changed and (r.status == "read" or name not in near)}
 
 
 def taken(reads: Iterable[Read], model: Any) -> dict[str, Program]:

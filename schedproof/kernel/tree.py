@@ -72,7 +72,7 @@ class _Folder:
         """Nothing to gain: files are read one by one."""
 
 
-def _git(root: Path, *args: str, stdin: bytes = b"") -> bytes:
+def git(root: Path, *args: str, stdin: bytes = b"") -> bytes:
     """Output of one git command that only reads. Raises InputError with git's own first line."""
     # No lazy fetch: reading a partial clone must not reach for the network.
     env = {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0",
@@ -96,7 +96,7 @@ class _Blobs:
         if not rev or rev.startswith("-") or any(c in rev for c in "\0\n\r \t:"):
             raise InputError(f"{rev!r} is not a revision: give a commit, a tag or a branch")
         try:
-            found = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+            found = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
         except InputError as error:
             if "no reason given" not in str(error):
                 raise
@@ -104,7 +104,7 @@ class _Blobs:
         self.commit = found.decode().strip()
         self.objects: dict[str, str] = {}
         self.folders: dict[str, list[str]] = {}
-        for line in _git(root, "ls-tree", "-r", "-z", "--full-tree", self.commit).split(b"\0"):
+        for line in git(root, "ls-tree", "-r", "-z", "--full-tree", self.commit).split(b"\0"):
             head, _, name = line.partition(b"\t")
             if head.startswith(b"100"):
                 file = name.decode("utf-8", "surrogateescape")
@@ -128,7 +128,7 @@ class _Blobs:
         if not wanted:
             return
         asked = "".join(f"{self.objects[f]}\n" for f in wanted).encode()
-        sizes = [int(line.split()[2]) for line in _git(
+        sizes = [int(line.split()[2]) for line in git(
             self.root, "cat-file", "--batch-check", stdin=asked).splitlines() if line.split()[1:2] == [b"blob"]]
         if len(sizes) != len(wanted):
             raise InputError(f"{self.root}: a blob of {self.commit[:12]} is missing from this clone")
@@ -137,7 +137,7 @@ class _Blobs:
             self.fetched[file] = b" " * (LARGEST + 1)       # text() refuses it by its size
         if not small:
             return
-        output = _git(self.root, "cat-file", "--batch", stdin="".join(f"{self.objects[f]}\n" for f in small).encode())
+        output = git(self.root, "cat-file", "--batch", stdin="".join(f"{self.objects[f]}\n" for f in small).encode())
         at = 0
         for file in small:
             end = output.index(b"\n", at)

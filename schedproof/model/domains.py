@@ -217,8 +217,8 @@ class Values(Domain):
     """Exact C values from a finite list, as ``Values({2: "MIN_SHARES", 1 << 20: "NICE_0_LOAD"})``.
 
     The keys are the numbers that the C would hold; the names are for the reader. ``stands_for`` maps a value to
-    the interval of C values that it represents, where it is a representative; a lemma has to show that the
-    model cannot tell them apart (``schedproof.property.represents``).
+    the interval of C values that it represents, where it is a representative. It is a claim: that the model cannot
+    tell them apart has to be shown, as tests/test_quota_model.py does.
     """
 
     def __init__(self, values: Mapping[int, str] | Callable[[Any], Mapping[int, str]], init: Any = None,

@@ -16,7 +16,7 @@ def command_words(trace: Trace) -> list[str]:
     """
     if trace.sources:
         # The counterexample runs code that was read from a tree: only the reader knows where hers lies.
-        words = ["schedproof prove", f"{trace.model}:{trace.property}", "--tree YOUR-TREE"]
+        words = ["schedproof trace", f"{trace.model}:{trace.property}", "--tree YOUR-TREE"]
     else:
         words = ["schedproof trace", f"{trace.model}:{trace.property}"]
     words.append(f"--variant {shlex.quote(trace.variant)}")
