@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""CFS group weights while a quota throttles the hierarchy. Source: kernel/sched/fair.c, releases 4.7 to 6.5.
+"""CFS group weights while a quota throttles the hierarchy. Source: kernel/sched/fair.c, releases 4.14 and 6.1.
 
 One CPU. A group VM with a quota holds two groups A and B, each with one task: the vCPUs a and b.
 
@@ -9,11 +9,14 @@ One CPU. A group VM with a quota holds two groups A and B, each with one task: t
 gVM is alone on the root queue, so its weight and vruntime decide nothing and are left out: that it is queued is
 ``not throttled[qVM]``. The tasks are alone on their queues, so their vruntime decides nothing either.
 
-Time passes in ticks. Nothing is charged for less than a tick; a slice is not longer than a tick; sched_latency/2
-is ``lead`` ticks. ``ratio`` is how much faster the vruntime of an entity at MIN_SHARES grows than that of one at
-NICE_0_LOAD (1024 up to 5.6, 512 from 5.7 on; the dynamics do not depend on the number, so small ones are used).
-vruntime is kept relative to min_vruntime of qVM, which therefore is 0. The pool of the quota and what the CPU has
-taken from it are one number. No other CPU has load for these groups, unless a parameter says so.
+Time passes in ticks, and picks, wakeups and refills fall on them: nothing is charged for less than a tick, and every
+tick on which both groups are queued ends the slice. ``lead`` is the credit of a sleeper, sched_latency/2, in ticks.
+``ratio`` is how much faster the vruntime of an entity at MIN_SHARES grows than that of one at NICE_0_LOAD (1024 up
+to 5.6, 512 from 5.7 on; the dynamics do not depend on the number, so small ones are used). vruntime is kept relative
+to min_vruntime of qVM, which therefore is 0. The pool of the quota and what the CPU has taken from it are one number;
+``exhausted`` says that runtime_remaining is not positive. No other CPU has load for these groups, there are no buddies
+(no directed yield), and a vCPU does not go to sleep between a tick that asks for a reschedule and the reschedule.
+docs/quota_reweight.md says for each of these what it hides.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ class QuotaReweight(Model):
     throttled = Bool(per=cfs_rq, c="throttled")
     throttle_count = Range(-1, 2, per=cfs_rq, c="throttle_count", init=0, span=(0, 1 << 20))
     runtime = Range(0, lambda m: m.quota, init=lambda m: m.quota)     # pool and runtime_remaining, in ticks
+    exhausted = Bool()                                                # runtime_remaining <= 0, none was to be had
     phase = Range(0, lambda m: m.period, init=0)                      # ticks since the last refill
     delta_exec = Range(0, 1, init=0, transient=True)                  # ticks that curr has run and not been charged
     need_resched = Bool()
@@ -104,14 +108,15 @@ class QuotaReweight(Model):
     empty_rule = Switch("min", "load_avg", "preserve")
     scale_floor = Switch("none", "two")           # what a weight other than 0 scales down to at least (26cf52229efc)
     reweight = Switch("always", "if_changed")     # whether update_cfs_group tests for a change first
+    throttle_retry = Switch(False, True)          # throttle_cfs_rq looks into the pool once more (e98fa02c4f2e, 5.8)
     unthrottle_reweight = Switch(False, True)
     throttle_walk = Switch("hierarchy", "self")   # mutant: throttle_count only where the quota is
     subtract = Switch("old", "new")               # mutant: reweight_entity takes the new weight off the queue
     tick_reweight = Switch(True, False)           # mutant: entity_tick does not update the weight
 
     releases = {
-        "v4.14": dict(guard="on", empty_rule="min", scale_floor="none"),
-        "v6.1": dict(guard="on", empty_rule="load_avg", scale_floor="two"),
+        "v4.14": dict(guard="on", empty_rule="min", scale_floor="none", throttle_retry=False),
+        "v6.1": dict(guard="on", empty_rule="load_avg", scale_floor="two", throttle_retry=True),
     }
     fixes = {
         "drop_guard": dict(guard="off"),                               # fcd394866e3d
@@ -227,7 +232,8 @@ class QuotaReweight(Model):
     @kernel(FAIR)
     def account_cfs_rq_runtime(self, cfs_rq, delta_exec):
         self.runtime -= delta_exec
-        if self.runtime > 0:
+        self.exhausted = self.runtime <= 0                       # assign_cfs_rq_runtime takes what there is
+        if not self.exhausted:
             return
         if self.throttled[cfs_rq]:
             return
@@ -292,7 +298,7 @@ class QuotaReweight(Model):
 
     @kernel(FAIR)
     def check_preempt_tick(self, cfs_rq, curr):
-        self.need_resched = True                                 # it ran for a tick, which is a whole slice
+        self.need_resched = True                                 # the slice has ended: see the top of this file
 
     @kernel(FAIR)
     def entity_tick(self, cfs_rq, curr):
@@ -338,12 +344,15 @@ class QuotaReweight(Model):
     # ------------------------------------------------------------------------------------ the quota (facts A.5)
     @kernel(FAIR)
     def check_cfs_rq_runtime(self, cfs_rq):
-        if self.runtime > 0 or self.throttled[cfs_rq]:
+        if not self.exhausted or self.throttled[cfs_rq]:
             return
         self.throttle_cfs_rq(cfs_rq)
 
     @kernel(FAIR)
     def throttle_cfs_rq(self, cfs_rq):
+        if self.throttle_retry and self.runtime > 0:             # the refill was faster
+            self.exhausted = False
+            return
         for q in self.cfs_rq:                                    # walk_tg_tree_from: VM and all below it
             if self.throttle_walk == "hierarchy" or q == cfs_rq:
                 self.tg_throttle_down(q)
@@ -426,6 +435,7 @@ class QuotaReweight(Model):
         self.phase = 0
         self.runtime = self.quota
         if self.throttled[self.cfs_rq.qVM]:
+            self.exhausted = False                               # distribute_cfs_runtime
             self.unthrottle_cfs_rq(self.cfs_rq.qVM)
 
     @action(per=task_group)

@@ -18,18 +18,24 @@ def waits(m):
 def fair_wait(m):
     """What a wait can be when no weight is stale, in ticks.
 
-    When a begins to wait, its lead over b is at most the credit of a sleeper plus the tick that a ran last, and b
-    is only noticed to have caught up at the end of a tick: b may use R = lead + 2 ticks of CPU before a is picked.
+    When a begins to wait, it is ahead of b by at most the credit of a sleeper plus the tick that it ran last, and
+    where a throttle falls on the moment at which b has caught up, b may be picked once more: b uses at most
+    lead + 2 ticks of CPU before a is picked. A tick is charged at most twice, for a group whose cpu.weight was halved.
     b gets ``quota`` of every ``period``. Such a stretch of b's CPU time meets one gap of the throttle for each whole
-    quota in it, and one more where a gap stands before it or behind it.
+    quota in it, and one more where a gap stands before it or behind it. Where throttle_cfs_rq does not look into the
+    pool again (before 5.8), a quota that runs out on the very tick of the refill throttles for a whole period: the
+    gap at the beginning is longer by a quota then. It cannot happen to later gaps, for a quota that begins at a refill
+    runs out before the next.
     """
-    run = m.lead + 2
-    return run + (run // m.quota + 1) * (m.period - m.quota)
+    run = m.lead + (2 if m.weight_writes else 1) + 1
+    longer = 0 if m.throttle_retry else m.quota
+    return run + (run // m.quota + 1) * (m.period - m.quota) + longer
 
 
 bounded_wait = Property(
     "bounded_wait", QuotaReweight,
-    "A runnable vCPU runs again within the time that its share of the quota allows, whatever happened before.",
+    "A runnable vCPU runs again within the time that its share of the quota allows, whatever sleeps, wakeups and "
+    "throttles came before.",
     Within(fair_wait, waits, "ticks"), facts="RW4", holds=FIXED, fails=BROKEN, headline=True,
     why="The group's entity was charged for a tick at a weight that was left over from when the group was empty. Its "
         "vruntime leapt ahead by a tick times the ratio of the weights, and it is not picked before its siblings have "
@@ -54,7 +60,8 @@ def runs(m):
 
 no_stale_run = Property(
     "no_stale_run", QuotaReweight,
-    "No group runs at a weight that is not its current share, even once cpu.weight may be written at any time.",
+    "No group runs at a weight that is not its current share, even if cpu.weight is written once, at any time "
+    "(and no other CPU has load of the group).",
     Invariant(not_stale, premise=runs), facts="RW2", holds=CLOSED,
     fails=(*BROKEN, *(f"{release}+preserve_when_empty" for release in BROKEN)), instance={"weight_writes": 1},
     why="The weight was to change while the hierarchy was throttled, and update_cfs_group refused. What runs next is "
@@ -78,6 +85,7 @@ fresh_after_tick = Property(
     "fresh_after_tick", QuotaReweight,
     "A tick that finds a group running corrects its weight.",
     Invariant(fresh_after_tick_, premise=ticked_running), facts="RW1", holds=(*BROKEN, *FIXED),
+    instance={"weight_writes": 1},
     fails=("v4.14+tick_keeps_weight", "v6.1+tick_keeps_weight"))
 
 
@@ -93,8 +101,9 @@ def two_queued(m):
 
 sum_of_weights = Property(
     "sum_of_weights", QuotaReweight,
-    "The load of a queue is the sum of the weights of what is queued on it.",
-    Invariant(weights_add_up, premise=two_queued), facts="RW9", holds=BROKEN,
+    "The load of VM's queue is the sum of the weights of what is queued on it.",
+    Invariant(weights_add_up, premise=two_queued), facts="RW9", holds=(*BROKEN, *FIXED),
+    instance={"weight_writes": 1},
     fails=("v4.14+subtract_new_weight", "v6.1+subtract_new_weight"))
 
 
@@ -109,6 +118,6 @@ def is_throttled(m):
 
 throttle_count = Property(
     "throttle_count", QuotaReweight,
-    "throttle_count of a queue is the number of throttled queues among itself and those above it.",
+    "Every queue below the quota is counted as throttled just while the quota throttles.",
     Invariant(counts_throttled, premise=is_throttled), facts="RW11", holds=(*BROKEN, *FIXED),
     fails=("v4.14+throttle_self_only", "v6.1+throttle_self_only"))

@@ -44,6 +44,11 @@ class Subject:
         """The kernel functions that stay the release's methods."""
         return tuple(n for n in self.reads if n not in self.programs)
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The kernel functions that the tree does not have, under their names at least."""
+        return tuple(n for n, r in self.reads.items() if r.status == "absent")
+
     def assumptions(self, instance: Instance) -> list[str]:
         """What a verdict on the tree rests on, in at most six lines."""
         lines = [f"configuration: {self.config.shown()}",
@@ -53,8 +58,12 @@ class Subject:
             lines.append("scaled constants: " + ", ".join(self.model.scaled))
         if self.model.vocabulary.ignore:
             lines.append("ignored fields: " + ", ".join(f"{s}.{f}" for s, f in self.model.vocabulary.ignore))
-        lines.append(f"still {self.variant} in Python: {', '.join(self.still_python) or 'nothing'}")
-        return lines
+        there = [n for n in self.still_python if n not in self.absent]
+        line = f"still {self.variant} in Python: {', '.join(there) or 'nothing'}"
+        if self.absent:
+            line += (f"; absent in this tree, so its scheduler differs from {self.variant} there: "
+                     + ", ".join(self.absent))
+        return [*lines, line]
 
 
 def subject_of(model: Any, tree: Tree, variant: str | None = None, config: Config = DEFAULT) -> Subject:
