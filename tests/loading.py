@@ -124,7 +124,10 @@ def _outcome(action: str, args: tuple[str, ...], sites: tuple[str, str], state: 
 
 
 def require_agreement(instance: Any, most: int = 100_000) -> tuple[int, int]:
-    """Every step from every reachable state is the same both ways. Returns the numbers of states and of steps."""
+    """Every step from every reachable state is the same both ways. Returns the numbers of states and of steps.
+
+    Behind ``most`` states no further ones are looked for.
+    """
     symbolic = symbolic_steps(instance)
     names = list(instance.variables)
     seen = {tuple(i[n] for n in names) for i in instance.initial}
@@ -135,8 +138,7 @@ def require_agreement(instance: Any, most: int = 100_000) -> tuple[int, int]:
         assert symbolic(state) == plain, instance.show(state)
         count += len(plain)
         for _, _, _, new, _ in plain:
-            if new not in seen:
+            if new not in seen and len(seen) < most:
                 seen.add(new)
                 todo.append(new)
-        assert len(seen) <= most
     return len(seen), count

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from schedproof.commands._common import Options, common, enter_suite
+from schedproof.commands._common import Options, check_settings, common, enter_suite
 from schedproof.console import emit, progress_text
 from schedproof.errors import InputError
 from schedproof.results import exit_code
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     for name in registry.model_names() if args.model is None else [args.model]:
         for model in registry.model_classes(name):
             models[name] = (model, [p for p in registry.properties(name) if p.model is model])
+    refuse_unknown(args, models)
     options = Options(args.engine, args.budget, args.jobs, None)
     with progress_text(f"checking against {tree.label}", args.quiet) as show:
         reports = check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
@@ -58,3 +59,16 @@ def run(args: argparse.Namespace) -> int:
     elif told:
         emit("\n".join(render(r, format) for r in told), args.out)
     return exit_code(r.code for r in reports)
+
+
+def refuse_unknown(args: argparse.Namespace, models: dict[str, tuple[Any, Any]]) -> None:
+    """Raise InputError for an engine or a parameter that no model that is asked for knows, before anything is done."""
+    from schedproof import registry
+    from schedproof.engines import engines
+
+    if args.engine not in ("auto", *engines()):
+        raise InputError(f"unknown engine '{args.engine}': known are auto, {', '.join(engines())}")
+    for setting in args.settings:
+        known = [name for name in models if setting[0] in registry.parameters_of(name)]
+        for name in known or list(models)[:1]:
+            check_settings(name, [setting], registry.parameters_of(name))

@@ -153,12 +153,13 @@ class _Check:
 
     def model(self, name: str, model: Any, properties: Sequence[Property]) -> ModelCheck | None:
         """The part of one model, or None when the patch touches nothing that it stands for."""
-        if not self.changed and not self.comments:
-            return None
         variant = self.variant or release_for(model, self.before)
         model.settings(variant)
+        if not self.changed and not self.comments:
+            return None
         self.progress(f"{name}: reading {self.before.label}")
         old = read_model(self.before, model, self.config)
+        self.after = apply(self.before, self.patch)      # anew: so it has the files that have been read by now
         new = read_model(self.after, model, self.config, self.kept(old))
         instance = model.variant(variant)
         functions = [self.function(f, model, instance, old[f], new[f]) for f in old]
@@ -225,18 +226,21 @@ class _Check:
     def rows(self, properties: Sequence[Property], subjects: tuple[Subject, ...],
              touched: tuple[FunctionChange, ...]) -> tuple[Row, ...]:
         """Every property before and after."""
-        unread = [f for f in touched if f.status == "not_read"]
+        unread = "; ".join(f"{f.function}: {f.detail}" for f in touched if f.status == "not_read")
+        known = subjects[0].model.parameters()
+        params = {n: v for n, v in self.params.items() if n in known}
         found = []
         for prop in properties:
             if prop.model is not subjects[0].model:
                 continue
-            sides = []
+            sides: list[tuple[Instance, Verdict]] = []
             for subject, when in zip(subjects, ("before", "after"), strict=True):
+                if unread:                                     # not decided: it would be about something else
+                    instance = subject.model.variant(subject.variant, **{**prop.instance, **params})
+                    sides.append((instance, Unknown(self.options.engine, instance.title,
+                                                    reason=f"the patch touches {unread}")))
+                    continue
                 self.progress(f"{prop.name}: {when} the patch")
-                instance, verdict = decide_on(subject, prop, self.params, self.options)
-                if unread:
-                    names = "; ".join(f"{f.function}: {f.detail}" for f in unread)
-                    verdict = Unknown(verdict.engine, verdict.instance, reason=f"the patch touches {names}")
-                sides.append((instance, verdict))
+                sides.append(decide_on(subject, prop, params, self.options))
             found.append(Row(prop, sides[0][1], sides[1][1], (sides[0][0], sides[1][0])))
         return tuple(found)

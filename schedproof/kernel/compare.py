@@ -22,7 +22,7 @@ from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.execute import Executor
-from schedproof.lang.paths import Heap, Result
+from schedproof.lang.paths import Heap, Path, Result
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int
 from schedproof.model.instance import Instance
@@ -216,9 +216,9 @@ class _Arena:
             values = {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
             if z3.eq(linear, asked) or self._shows(asked, constants, values):
                 return values
-        values = self._sample(asked, constants, SAMPLES // 4)
-        if values is not None:
-            return values
+        met = self._sample(asked, constants, SAMPLES // 4)
+        if met is not None:
+            return met
         answer, model = _ask([asked, *limits])
         if model is not None:
             return {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
@@ -277,7 +277,7 @@ class _Arena:
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
 
     def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
-        result = Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
+        result = _Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
         if result.cuts:
             raise NotExecutable("", 0, f"{side.name} is not atomic")
         return result
@@ -305,6 +305,21 @@ class _Arena:
         low, high = -(1 << 31) if low is None else low, 1 << 31 if high is None else high
         corners = [x for x in (low, high, 0, 1, 2, 1024, 1 << 20, low + 1, high - 1) if low <= x <= high]
         return choose.choice(corners) if choose.random() < 0.6 else choose.randint(low, high)
+
+
+class _Executor(Executor):
+    """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that."""
+
+    def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
+        inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
+        token = z3.Function(f"{name}!", *(i.sort() for i in inputs), z3.IntSort())(*inputs)
+
+        def made(what: str, sort: z3.SortRef) -> z3.ExprRef:
+            return z3.Function(f"{name}!{what}", z3.IntSort(), sort)(token)
+
+        for key, value in list(path.heap.items()):
+            path.heap[key] = made(self.world.name(key), t.z3_of(value).sort())
+        return made("return", z3.IntSort())
 
 
 def reached(side: Side, boundary: frozenset[str]) -> list[str]:
@@ -411,8 +426,9 @@ class _Opaque:
                        z3.Implies(b == 1, m == a),
                        (m > 0) == z3.Or(z3.And(a > 0, b > 0), z3.And(a < 0, b < 0))]
         for high, other in zip(highs, (b, a), strict=True):
-            for limit in _LIMITS if high is not None and high > 0 else ():
-                self.facts.append(z3.Implies(z3.And(natural, other <= (limit - 1) // high), m < limit))
+            if high is not None and high > 0:
+                self.facts += [z3.Implies(z3.And(natural, other <= (limit - 1) // high), m < limit)
+                               for limit in _LIMITS]
         return m
 
     def _quotient(self, op: str, a: z3.ExprRef, b: z3.ExprRef) -> z3.ExprRef:

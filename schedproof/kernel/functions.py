@@ -13,7 +13,7 @@ from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
-from schedproof.lang.syntax import Program, calls
+from schedproof.lang.syntax import Program
 from schedproof.model.instance import Instance
 
 
@@ -35,11 +35,6 @@ class Read:
     def names(self) -> frozenset[str]:
         """The functions of the tree whose text it is made of."""
         return frozenset(n.split("@")[0] for n in self.programs)
-
-    @property
-    def called(self) -> frozenset[str]:
-        """The functions that they call, those included that are not read."""
-        return frozenset(n.split("@")[0] for p in self.programs.values() for n in calls(p.body))
 
     @property
     def shape(self) -> frozenset[tuple[str, str]]:
@@ -76,10 +71,10 @@ def read_model(tree: Tree, model: Any, config: Config = DEFAULT, kept: Mapping[s
 
 def untouched(reads: Mapping[str, Read], changed: frozenset[str], tree: Tree, files: Iterable[str],
               config: Config = DEFAULT) -> dict[str, Read]:
-    """Those reads that stand when nothing but the bodies of functions changes, in ``files`` of a tree.
+    """Those functions that could not be read and stay so when only bodies of functions change, in ``files`` of a tree.
 
-    Of a function that was read it is known what it is made of. Of any other, all are taken to be touched that
-    mention a changed function, or one that does.
+    All are taken to be touched that mention a changed function, or one that does. (What was read is read again: its
+    places may have moved.)
     """
     pieces = {name: "".join(p.text for p in found) for file in files if tree.exists(file)
               for name, found in sources(tree, config).unit(file).functions.items()}
@@ -88,8 +83,7 @@ def untouched(reads: Mapping[str, Read], changed: frozenset[str], tree: Tree, fi
         pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted(more)))})\b")
         more = {name for name, text in pieces.items() if name not in near and pattern.search(text)}
         near |= more
-    return {name: r for name, r in reads.items()
-            if not (r.names | r.called | {name}) & changed and (r.status == "read" or name not in near)}
+    return {name: r for name, r in reads.items() if r.status != "read" and name not in near}
 
 
 def taken(reads: Iterable[Read], model: Any) -> dict[str, Program]:

@@ -12,7 +12,7 @@ from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL
-from schedproof.lang.paths import Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
+from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
 
@@ -36,6 +36,9 @@ class Evaluator:
         self.free: dict[str, str] = {}
         self.called: set[str] = set()
         self.depth = 0
+        self._solver = z3.Solver()
+        self._solver.set("rlimit", 2_000_000)
+        self._limited = 0                    # how many ranges the solver knows already
         self.scopes: list[Path] = []         # the paths before the statements that are being run, outermost first
         self.losses = 0          # paths that ended otherwise than by a return: then a join may miss some states
         self._chains: dict[tuple[str, int], frozenset[int]] = {}
@@ -47,18 +50,20 @@ class Evaluator:
         """Run a program in place of a call of it."""
 
     def feasible(self, pc: Value) -> bool:
-        """Whether a path condition can hold within the ranges of its constants."""
+        """Whether a path condition can hold within the ranges of its constants. What Z3 cannot tell, may."""
         if isinstance(pc, bool):
             return pc
-        solver = z3.Solver()
-        solver.set("timeout", 2000)
-        solver.add(pc)
-        for name, constant in t.constants_of([pc]).items():
-            low, high = self.bounds.ranges.get(name, (None, None))
-            if z3.is_int(constant):
-                solver.add(*([constant >= low] if low is not None else []))
-                solver.add(*([constant <= high] if high is not None else []))
-        return solver.check() != z3.unsat
+        for name in list(self.bounds.ranges)[self._limited:]:
+            low, high = self.bounds.ranges[name]
+            constant = z3.Int(name)
+            self._solver.add(*([constant >= low] if low is not None else []),
+                             *([constant <= high] if high is not None else []))
+        self._limited = len(self.bounds.ranges)
+        self._solver.push()
+        self._solver.add(pc)
+        answer = self._solver.check()
+        self._solver.pop()
+        return bool(answer != z3.unsat)
 
     def outside(self, index: Value, var: str, path: Path, loc: s.Loc) -> bool:
         """Note the fault of following NULL; true when nothing else can happen."""
@@ -110,7 +115,7 @@ class Evaluator:
             case s.Const():
                 return e.value
             case s.Local():
-                if e.name not in path.env:
+                if path.env.get(e.name, UNSURE) is UNSURE:
                     raise ModelError(f"`{e.name}` has no value here on some path", e.loc.file, e.loc.line,
                                      "give it one before")
                 return path.env[e.name]
@@ -201,15 +206,18 @@ class Evaluator:
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))
         if isinstance(test, bool):
-            return self.eval(e.then if test else e.other, path)
+            known = self.eval(e.then if test else e.other, path)
+            return t.convert(known, e.ctype, self.bounds) if known is not None and e.ctype is not None else known
         sides, losses = [path.fork(test), path.fork(t.not_(test))], self.losses
         values = [self.eval(side, p) if p is not None else None
                   for side, p in zip((e.then, e.other), sides, strict=True)]
         whole = path.pc if losses == self.losses else None
         path.adopt(join(test, alive(sides[0]), alive(sides[1]), whole))
-        if values[0] is None or values[1] is None:
-            return values[0] if values[1] is None else values[1]
-        value = t.ite(test, values[0], values[1])
+        if any(v is None and alive(p) is not None for p, v in zip(sides, values, strict=True)):
+            return None
+        value = values[0] if values[1] is None else values[1] if values[0] is None else t.ite(test, values[0], values[1])
+        if value is None:
+            return None
         return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value
 
     def inline(self, e: s.Call, path: Path) -> Value | None:

@@ -74,7 +74,7 @@ class Executor(Evaluator):
         self.depth -= 1
         merged, value = self.join_returns(program, returned)
         if merged is not None:
-            merged.env, merged.stack = path.env, path.stack
+            merged.env, merged.stack, merged.indices = path.env, path.stack, path.indices
             if losses == self.losses:
                 merged.pc = path.pc
         return merged, value
@@ -89,6 +89,8 @@ class Executor(Evaluator):
         for p, v in reversed(returned):
             if v is not None:
                 value = v if value is None else t.ite(p.pc, v, value)
+        if value is not None and any(v is None and self.feasible(p.pc) for p, v in returned):
+            return merged, None                  # who uses the value is told that there may be none
         if value is not None and program.result is not None:
             value = t.convert(value, program.result, self.bounds)
         return merged, value

@@ -28,11 +28,11 @@ def cutting(programs: Mapping[str, s.Program]) -> frozenset[str]:
         found |= more
 
 
-def prepare(programs: Mapping[str, s.Program], variables: frozenset[str], sizes: Mapping[str, int],
+def prepare(programs: Mapping[str, s.Program], variables: Mapping[str, object], sizes: Mapping[str, int],
             ) -> tuple[dict[str, s.Program], frozenset[str]]:
     """The programs in the form above, and the names of the cutting ones.
 
-    ``variables`` are the shared state variables, ``sizes`` the universes. Raises ModelError when a kernel function
+    ``variables`` are the shared state variables with their domains, ``sizes`` the universes. Raises ModelError when a kernel function
     is declared atomic but a callee blocks.
     """
     cuts = cutting(programs)
@@ -42,24 +42,39 @@ def prepare(programs: Mapping[str, s.Program], variables: frozenset[str], sizes:
         if program.kind == "kernel" and program.grain == "atomic":
             raise ModelError(f"{name} is atomic, but a function that it calls blocks", program.loc.file,
                              program.loc.line, 'declare it with grain="blocking" or grain="access"')
-        work = _Normal(cuts, variables if program.grain == "access" else frozenset(), sizes)
+        work = _Normal(cuts, frozenset(variables) if program.grain == "access" else frozenset(), sizes, variables,
+                       dict(program.domains))
         body = work.block(program.body)
-        domains = dict(program.domains)
-        for temp, source in work.aliases.items():
-            if source in domains:
-                domains.setdefault(temp, domains[source])
-        out[name] = replace(program, body=body, domains=tuple(domains.items()))
+        out[name] = replace(program, body=body, domains=tuple(work.domains.items()))
     return out, cuts
 
 
 class _Normal:
-    def __init__(self, cuts: frozenset[str], shared: frozenset[str], sizes: Mapping[str, int]):
-        self.cuts, self.shared, self.sizes = cuts, shared, sizes
+    def __init__(self, cuts: frozenset[str], shared: frozenset[str], sizes: Mapping[str, int],
+                 variables: Mapping[str, object], domains: dict[str, object]):
+        self.cuts, self.shared, self.sizes, self.variables, self.domains = cuts, shared, sizes, variables, domains
         self.fresh = itertools.count()
-        self.aliases: dict[str, str] = {}
 
-    def temp(self) -> str:
-        return f"__c{next(self.fresh)}"
+    def temp(self, value: s.Expr | None = None) -> str:
+        """A new local, with the domain of the value that it is for, where that has one."""
+        name = f"__c{next(self.fresh)}"
+        domain = self.domain(value) if value is not None else None
+        if domain is not None:
+            self.domains[name] = domain
+        return name
+
+    def domain(self, value: s.Expr) -> object | None:
+        from schedproof.model.domains import Bool  # here, for it needs this package
+
+        if isinstance(value, s.Local):
+            return self.domains.get(value.name)
+        if isinstance(value, s.Load):
+            return self.variables.get(value.var)
+        if isinstance(value, s.Cond):
+            then, other = self.domain(value.then), self.domain(value.other)
+            return then if then is other else None
+        truth = isinstance(value, s.Unary | s.Binary) and value.op in s.TRUTH
+        return Bool() if truth or (isinstance(value, s.Const) and isinstance(value.value, bool)) else None
 
     def cuts_in(self, expr: s.Expr) -> bool:
         return any((isinstance(e, s.Call) and e.name in self.cuts)
@@ -105,7 +120,7 @@ class _Normal:
         """A value that must not change any more, in a local where it could."""
         if value is None or isinstance(value, s.Const | s.Local):
             return value
-        name = self.temp()
+        name = self.temp(value)
         out.append(s.Assign(name, value, value.loc))
         return s.Local(name, value.loc, getattr(value, "ctype", None))
 
@@ -140,7 +155,7 @@ class _Normal:
             left, right = self.ordered([e.left, e.right], out)
             return replace(e, left=left, right=right)
         if isinstance(e, s.Cond):
-            name = self.temp()
+            name = self.temp(e)
             test = self.expr(e.test, out)
             sides = []
             for side in (e.then, e.other):
@@ -156,7 +171,7 @@ class _Normal:
         return e
 
     def named(self, value: s.Expr, out: list[s.Stmt]) -> s.Local:
-        name = self.temp()
+        name = self.temp(value)
         out.append(s.Assign(name, value, value.loc))
         return s.Local(name, value.loc, getattr(value, "ctype", None))
 
@@ -164,7 +179,7 @@ class _Normal:
         left = self.expr(e.left, out)
         if not self.cuts_in(e.right):
             return replace(e, left=left)
-        name = self.temp()
+        name = self.temp(e)
         inner: list[s.Stmt] = []
         right = self.expr(e.right, inner)
         here = s.Local(name, e.loc, e.ctype)
@@ -191,9 +206,10 @@ class _Normal:
         if not self.has_cut(x.body):
             out.append(replace(x, after=after, body=self.block(x.body)))
             return
+        after = self.keep(after, out)
         size = self.sizes[x.universe]
-        last, here = self.temp(), s.Local(x.name, x.loc)
-        self.aliases[last] = x.name
+        here = s.Local(x.name, x.loc)
+        last = self.temp(here)
         end: s.Expr = s.Const(size - 1, x.loc)
         if after is not None:
             none = s.Binary("==", after, s.Const(s.NULL_CODE, x.loc), x.loc)

@@ -17,6 +17,7 @@ from schedproof.lang.world import Key
 Heap = dict[Key, Value]
 SitePath = tuple[tuple[str, int], ...]      # (program, ordinal of the site in it), outermost first
 Name = TypeVar("Name")
+UNSURE: Value = z3.Const("unsure", z3.DeclareSort("Unsure"))      # a local that was set on some paths only
 
 
 class Split(Exception):
@@ -150,7 +151,8 @@ def join(test: Value, then: Path | None, other: Path | None, pc: Value | None) -
         return then if other is None else other
     if pc is None:
         pc = t.simplify(t.or_(then.pc, other.pc))
-    return Path(pc, _meet(test, then.env, other.env), _meet(test, then.heap, other.heap), then.stack)
+    return Path(pc, _meet(test, then.env, other.env), _meet(test, then.heap, other.heap), then.stack,
+                _common(then, other))
 
 
 def merge(paths: list[Path]) -> Path | None:
@@ -160,7 +162,8 @@ def merge(paths: list[Path]) -> Path | None:
     result = paths[-1]
     for path in reversed(paths[:-1]):
         pc = t.simplify(t.or_(path.pc, result.pc))
-        result = Path(pc, _meet(path.pc, path.env, result.env), _meet(path.pc, path.heap, result.heap), path.stack)
+        result = Path(pc, _meet(path.pc, path.env, result.env), _meet(path.pc, path.heap, result.heap), path.stack,
+                      _common(path, result))
     return result
 
 
@@ -171,5 +174,13 @@ def _put(table: dict[Name, Value], term: Value, value: Value) -> None:
 
 
 def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value]) -> dict[Name, Value]:
-    """Values where two paths meet. A local that only one of them has set is unset behind the join."""
-    return {key: t.ite(test, value, b[key]) for key, value in a.items() if key in b}
+    """Values where two paths meet. A local that only one of them has set is not to be used behind the join."""
+    facts = t.learned(test)
+    found = {key: t.ite(test, value, b[key], facts) for key, value in a.items()
+             if key in b and value is not UNSURE and b[key] is not UNSURE}
+    return found | {key: UNSURE for table in (a, b) for key in table if key not in found}
+
+
+def _common(a: Path, b: Path) -> tuple[tuple[z3.ExprRef, int], ...]:
+    """The terms that are known to be one number on both paths."""
+    return tuple(x for x in a.indices if any(x is y for y in b.indices))

@@ -13,7 +13,7 @@ import ast
 import inspect
 import itertools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -21,7 +21,7 @@ from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
 from schedproof.lang.scope import Scope
 from schedproof.lang.source import as_load, display
-from schedproof.model.domains import NULL, Bool, Domain, Enum, Int, Pointer, Range
+from schedproof.model.domains import NULL, Bool, Domain, Enum, Int, Pointer, Range, Values
 
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
@@ -48,6 +48,19 @@ class _Typed:
     kind: Kind = None
 
 
+def _acts(expressions: Iterable[s.Expr]) -> bool:
+    """Whether evaluating these may change something, or give something else the next time."""
+    return any(isinstance(e, s.Call | s.Choose) for x in expressions for e in s.expressions(x))
+
+
+def _calls(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
+def _is_pointer(kind: Kind) -> bool:
+    return isinstance(kind, Pointer) or (isinstance(kind, str) and kind.startswith("ptr:"))
+
+
 class _Front:
     def __init__(self, function: Callable[..., Any], scope: Scope, file: str, first: int, node: ast.FunctionDef):
         self.scope, self.file, self.offset, self.node = scope, file, first - 1, node
@@ -63,6 +76,9 @@ class _Front:
         self.fixed: dict[str, Domain] = {}
         self.fresh = itertools.count()
         self.pre: list[s.Stmt] = []
+        mark = getattr(function, "_schedproof_mark", None)
+        self.given = {p: f"ptr:{scope.universe_of(o)}" for p, o in zip(self.params, mark.per if mark else (), strict=False)}
+        self.kinds.update(self.given)
         for a in node.args.args:
             if a.annotation is not None and a.arg in self.params:
                 self.annotate(a.arg, a.annotation)
@@ -75,7 +91,7 @@ class _Front:
         domains: dict[str, Domain] = {}
         for name, known in self.kinds.items():
             found = self.domain(known)
-            if found is not None:
+            if found is not None and name not in self.given:
                 domains[name] = found
         kind: Any = mark.kind if mark and mark.kind in ("kernel", "environment") else "method"
         return s.Program(self.node.name, self.params, body, self.loc(self.node), kind,
@@ -106,7 +122,10 @@ class _Front:
             self.fixed[name], self.kinds[name] = Pointer(self.scope.objects[node.id]), f"ptr:{node.id}"
             return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Range", "Bool", "Enum"):
-            values = [ast.literal_eval(a) for a in node.args]
+            try:
+                values = [ast.literal_eval(a) for a in node.args]
+            except ValueError:
+                self.fail(node, f"`{ast.unparse(node)}` is not written out", "write the numbers or names themselves")
             made: Domain = {"Range": Range, "Bool": Bool, "Enum": Enum}[node.func.id](*values)
             self.fixed[name] = self.kinds[name] = made
 
@@ -139,7 +158,7 @@ class _Front:
                 return [s.Cut(None, loc)]
             case ast.Expr(value=ast.Call(func=ast.Name(id="block"), args=args, keywords=keywords)):
                 tests = [*args, *(k.value for k in keywords if k.arg == "until")]
-                if len(tests) != 1:
+                if len(args) + len(keywords) != 1 or len(tests) != 1:
                     self.fail(node, "block takes one condition", "write block(until=…)")
                 outer, self.pre = self.pre, []
                 until = self.truth(tests[0])
@@ -154,6 +173,12 @@ class _Front:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
                 self.annotate(name, annotation)
                 return self.assign([node.target], value, loc) if value is not None else []
+            case ast.AugAssign(target=ast.Subscript(slice=index) as target) if _calls(index):
+                name = self.temp()
+                first = self.assign([ast.copy_location(ast.Name(name, ast.Store()), index)], index, loc)
+                self.kinds.setdefault(name, None)
+                target.slice = ast.copy_location(ast.Name(name, ast.Load()), index)
+                return [*first, *self.statement(node)]
             case ast.AugAssign(target=target, op=op, value=value):
                 load = ast.copy_location(as_load(target), target)
                 both = ast.copy_location(ast.BinOp(load, op, value), node)
@@ -189,6 +214,7 @@ class _Front:
                 name, index = self.place(target)
                 if name not in self.scope.variables:
                     self.fail(target, f"`{ast.unparse(target)}` cannot be assigned: {name} is not a state variable")
+                self.arity(target, name, self.scope.variables[name].per, index)
                 return s.Store(name, index, typed.expr, loc)
 
             out += self.hoisted(one)
@@ -215,14 +241,18 @@ class _Front:
         match source:
             case ast.Call(func=ast.Name(id="range"), args=args) if len(args) in (1, 2):
                 self.kinds[name] = "int"
+                if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+                       for x in body for n in ast.walk(x)):
+                    self.fail(source, f"`{name}` counts this loop and is assigned in it", "use another local name")
                 inner = self.block(body)
-                bounds = [s.Const(0, loc), *(self.expr(a).expr for a in args)][-2:]
-                test = s.Binary("<", s.Local(name, loc), bounds[1], loc)
-                advance = s.Assign(name, s.Binary("+", s.Local(name, loc), s.Const(1, loc), loc), loc)
-                return [s.Assign(name, bounds[0], loc), s.While(test, inner, (advance,), loc)]
+                here, (low, high) = s.Local(name, loc), ([s.Const(0, loc), *(self.constant(a) for a in args)])[-2:]
+                last = s.Binary("-", high, s.Const(1, loc), loc)
+                leave = s.If(s.Binary(">=", here, last, loc), (s.Break(loc),), (), loc)
+                advance = s.Assign(name, s.Binary("+", here, s.Const(1, loc), loc), loc)
+                return [s.Assign(name, low, loc), s.While(s.Binary("<", here, high, loc), inner, (leave, advance), loc)]
             case ast.Call(func=ast.Name(id="ring"), args=[universe, *more], keywords=keywords):
                 starts = [*more, *(k.value for k in keywords if k.arg == "after")]
-                if len(starts) != 1:
+                if len(more) + len(keywords) != 1 or len(starts) != 1:
                     self.fail(source, "ring takes a universe and after=", "write ring(self.vcpu, after=last)")
                 start: ast.expr | None = starts[0]
             case _:
@@ -236,10 +266,46 @@ class _Front:
         return self.hoisted(
             lambda: s.For(name, which, self.expr(start).expr if start is not None else None, inner, loc))
 
+    def constant(self, node: ast.expr) -> s.Expr:
+        """A bound of range: a number, or a parameter or constant of the model."""
+        found = self.expr(node).expr
+        fixed = isinstance(found, s.Load) and (found.var in self.scope.params or found.var in self.scope.constants)
+        if not isinstance(found, s.Const) and not fixed:
+            self.fail(node, f"the bound `{ast.unparse(node)}` is no constant", "use while, or a number or a parameter")
+        return found
+
     # --------------------------------------------------------------------------------------- expressions
+    def kept(self, typed: _Typed) -> _Typed:
+        """A value that is to be evaluated here and once, in a local."""
+        name = self.temp()
+        self.kinds[name] = typed.kind
+        self.pre.append(s.Assign(name, typed.expr, typed.expr.loc))
+        return _Typed(s.Local(name, typed.expr.loc), typed.kind)
+
+    def once(self, typed: _Typed) -> _Typed:
+        """A value that is used more than once: in a local, unless evaluating it again gives the same."""
+        return self.kept(typed) if _acts((typed.expr,)) else typed
+
+    def several(self, nodes: list[ast.expr], once: bool = False) -> list[_Typed]:
+        """Operands from left to right: where one needs statements before it, those on its left come before these."""
+        done: list[_Typed] = []
+        for node in nodes:
+            outer, self.pre = self.pre, []
+            typed = self.expr(node)
+            if once:
+                typed = self.once(typed)
+            needed, self.pre = self.pre, outer
+            acts = _acts(e for x in s.statements(tuple(needed)) for e in s.own_expressions(x))
+            for i, other in enumerate(done):
+                if needed and (_acts((other.expr,)) or (acts and not isinstance(other.expr, s.Const | s.Local))):
+                    done[i] = self.kept(other)
+            self.pre += needed
+            done.append(typed)
+        return done
+
     def truth(self, node: ast.expr) -> s.Expr:
-        typed = self.expr(node)
-        if isinstance(typed.kind, Pointer) or (isinstance(typed.kind, str) and typed.kind.startswith("ptr:")):
+        typed = self.junction(node, node.values) if isinstance(node, ast.BoolOp) else self.expr(node)
+        if _is_pointer(typed.kind):
             self.fail(node, f"`{ast.unparse(node)}` is a pointer, not a condition", "compare it with NULL")
         if isinstance(typed.kind, Enum):
             self.fail(node, f"`{ast.unparse(node)}` is an enumerator, not a condition", "compare it with a name")
@@ -250,12 +316,27 @@ class _Front:
             return node.attr if node.attr in self.scope.objects else None
         return None
 
+    def declared(self, name: str) -> Any:
+        sc = self.scope
+        return sc.variables.get(name) or sc.links.get(name) or sc.constants.get(name)
+
+    def pointed(self, kind: Kind) -> str:
+        """The universe that a pointer of this kind points into; empty for what is none."""
+        if isinstance(kind, Pointer):
+            return self.scope.universe_of(kind.target)
+        return kind[4:] if isinstance(kind, str) and kind.startswith("ptr:") else ""
+
     def place(self, node: ast.expr) -> tuple[str, s.Expr | None]:
         match node:
             case ast.Attribute(value=ast.Name(id=me), attr=name) if me == self.me:
                 return name, None
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=me), attr=name), slice=index) if me == self.me:
-                return name, self.expr(index).expr
+                typed, declared = self.expr(index), getattr(self.declared(name), "per", None)
+                wanted, given = declared and self.scope.universe_of(declared), self.pointed(typed.kind)
+                if wanted and given and wanted != given:
+                    self.fail(node, f"`{ast.unparse(index)}` is an object of {given}, and `{name}` belongs to {wanted}",
+                              f"write self.{name}[object of {wanted}]")
+                return name, typed.expr
         self.fail(node, f"`{ast.unparse(node)}` is not a state variable", "write self.name or self.name[object]")
 
     def expr(self, node: ast.expr) -> _Typed:
@@ -271,14 +352,18 @@ class _Front:
                 return self.name(node, name)
             case ast.Attribute() | ast.Subscript():
                 return self.access(node)
-            case ast.BoolOp(op=op, values=values):
-                return self.junction("and" if isinstance(op, ast.And) else "or", values, loc)
+            case ast.BoolOp(values=values):
+                return self.junction(node, values, value=True)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return _Typed(s.Unary("not", self.truth(operand), loc), "bool")
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return _Typed(s.Unary("-", self.expr(operand).expr, loc), "int")
             case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-                a, b = self.expr(left), self.expr(right)
+                a, b = self.several([left, right])
+                for one, operand in ((a, left), (b, right)):
+                    if _is_pointer(one.kind) or isinstance(one.kind, Enum):
+                        self.fail(node, f"`{ast.unparse(operand)}` is a pointer or an enumerator, not a number",
+                                  "there is no arithmetic with these")
                 return _Typed(s.Binary(ARITHMETIC[type(op)], a.expr, b.expr, loc), "int")
             case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.Mod()):
                 self.fail(node, "Python's division rounds down, C's towards zero", "write cdiv(a, b) or cmod(a, b)")
@@ -310,8 +395,9 @@ class _Front:
 
     def assigned(self) -> frozenset[str]:
         if not hasattr(self, "_assigned"):
-            stores = (n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-            self._assigned = frozenset(stores)
+            inner = {n for g in ast.walk(self.node) if isinstance(g, ast.comprehension) for n in ast.walk(g.target)}
+            self._assigned = frozenset(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)
+                                       and isinstance(n.ctx, ast.Store) and n not in inner)
         return self._assigned
 
     def access(self, node: ast.Attribute | ast.Subscript) -> _Typed:
@@ -357,10 +443,18 @@ class _Front:
         needed, self.pre = self.pre, outer
         return typed, needed
 
-    def junction(self, op: str, values: list[ast.expr], loc: s.Loc) -> _Typed:
+    def junction(self, node: ast.expr, values: list[ast.expr], value: bool = False) -> _Typed:
+        """``and`` and ``or``; where the ``value`` is asked for, the operands must be truth values, or it is another one."""
+        loc, op = self.loc(node), "and" if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else "or"
         result = self.truth(values[0])
-        for value in values[1:]:
-            typed, needed = self.guarded(value, True)
+        for operand in values if value else ():
+            if isinstance(operand, ast.Attribute | ast.Subscript | ast.Constant | ast.BinOp | ast.Name):
+                kind = self.guarded(operand, False)[0].kind
+                if kind == "int" or isinstance(kind, Range | Values):
+                    self.fail(node, f"`{op}` gives a truth value here, not `{ast.unparse(operand)}`",
+                              "compare with 0, or write x if x != 0 else y")
+        for right in values[1:]:
+            typed, needed = self.guarded(right, True)
             if needed:
                 name = self.temp()
                 self.kinds[name] = "bool"
@@ -385,7 +479,7 @@ class _Front:
         return _Typed(s.Local(name, loc), kind)
 
     def compare(self, node: ast.Compare, sides: list[ast.expr], ops: list[ast.cmpop], loc: s.Loc) -> _Typed:
-        typed = [self.expr(side) for side in sides]
+        typed = self.several(sides, once=len(sides) > 2)
         out: s.Expr | None = None
         for i, op in enumerate(ops):
             if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
@@ -397,7 +491,11 @@ class _Front:
         return _Typed(out, "bool")
 
     def check_names(self, left: ast.expr, a: _Typed, right: ast.expr, b: _Typed) -> None:
-        """A name compared with something that never has it is a slip of the pen."""
+        """What is compared with something that it never is: a slip of the pen."""
+        one, two = self.pointed(a.kind), self.pointed(b.kind)
+        if one and two and one != two:
+            self.fail(left, f"`{ast.unparse(left)}` is an object of {one}, `{ast.unparse(right)}` one of {two}",
+                      "these are never the same object")
         for (x, node), other in (((a, left), right), ((b, right), left)):
             if isinstance(other, ast.Constant) and isinstance(other.value, str):
                 allowed: tuple[Any, ...] | None = x.kind.names if isinstance(x.kind, Enum) else None
@@ -415,7 +513,7 @@ class _Front:
             case ast.Attribute(value=ast.Name(id=me), attr=name) if me == self.me and me is not None:
                 if name not in self.scope.methods:
                     self.fail(node, f"the model has no method `{name}`")
-                return _Typed(s.Call(name, tuple(self.expr(a).expr for a in node.args), loc), self.result(name))
+                return _Typed(s.Call(name, tuple(a.expr for a in self.several(node.args)), loc), self.result(name))
             case ast.Name(id=name):
                 return self.word(node, name, loc)
         self.fail(node, f"cannot call `{ast.unparse(node.func)}`", "call a method of the model")
@@ -431,14 +529,14 @@ class _Front:
         args = node.args
         match name, args:
             case ("max" | "min"), [_, _, *_]:
-                values = [self.expr(a).expr for a in args]
+                values = [a.expr for a in self.several(args, once=True)]
                 result = values[0]
                 for value in values[1:]:
                     test = s.Binary(">=" if name == "max" else "<=", result, value, loc)
                     result = s.Cond(test, result, value, loc)
                 return _Typed(result, "int")
             case "abs", [x]:
-                value = self.expr(x).expr
+                value = self.once(self.expr(x)).expr
                 negative = s.Binary("<", value, s.Const(0, loc), loc)
                 return _Typed(s.Cond(negative, s.Unary("-", value, loc), value, loc), "int")
             case "bool", [x]:
@@ -447,13 +545,14 @@ class _Front:
                 return _Typed(s.Cond(self.truth(x), s.Const(1, loc), s.Const(0, loc), loc), "int")
             case ("cdiv" | "cmod"), [a, b]:
                 op = "/" if name == "cdiv" else "%"
-                return _Typed(s.Binary(op, self.expr(a).expr, self.expr(b).expr, loc), "int")
+                left, right = self.several([a, b])
+                return _Typed(s.Binary(op, left.expr, right.expr, loc), "int")
             case "implies", [a, b]:
-                return self.junction("or", [ast.copy_location(ast.UnaryOp(ast.Not(), a), a), b], loc)
+                return self.junction(node, [ast.copy_location(ast.UnaryOp(ast.Not(), a), a), b])
             case "choose", [x] if (which := self.universe(x)) is not None:
                 return _Typed(s.Choose((), (), which, loc), f"ptr:{which}")
             case "choose", [_, _, *_]:
-                typed = [self.expr(a) for a in args]
+                typed = self.several(args)
                 labels = tuple(ast.unparse(a).split(".")[-1].strip("'") for a in args)
                 kind = next((t.kind for t in typed if t.kind is not None), None)
                 return _Typed(s.Choose(tuple(t.expr for t in typed), labels, "", loc), kind)
@@ -461,7 +560,9 @@ class _Front:
                 return self.quantifier(node, name, element, generator, loc)
         helper = self.names.get(name)
         if inspect.isfunction(helper) and helper.__module__ != "schedproof.model.actions":
-            return _Typed(s.Call(name, tuple(self.expr(a).expr for a in args), loc), self.result(name))
+            if name in self.scope.methods and self.scope.methods[name] is not helper:
+                self.fail(node, f"`{name}` is a function of the module and a method", "give one of them another name")
+            return _Typed(s.Call(name, tuple(a.expr for a in self.several(args)), loc), self.result(name))
         self.fail(node, f"cannot call `{name}` like this")
 
     def quantifier(self, node: ast.Call, name: str, element: ast.expr, generator: ast.comprehension,
@@ -469,7 +570,15 @@ class _Front:
         which = self.universe(generator.iter)
         if which is None or not isinstance(generator.target, ast.Name):
             self.fail(node, f"{name}(…) must go over a declared Object", f"write {name}(f(x) for x in self.vcpu)")
-        self.kinds[generator.target.id] = f"ptr:{which}"
+        target = generator.target.id
+        if target in self.params or target in self.assigned():         # a local of the method: this is another one
+            own = f"{target}{self.temp()}"
+            for part in (element, *generator.ifs):
+                for x in ast.walk(part):
+                    if isinstance(x, ast.Name) and x.id == target:
+                        x.id = own
+            target = own
+        self.kinds[target] = f"ptr:{which}"
         result = self.temp()
         start: int | bool = 0 if name == "sum" else name == "all"
         self.kinds[result] = "int" if name == "sum" else "bool"
@@ -477,7 +586,8 @@ class _Front:
         current = s.Local(result, loc)
         update = s.Binary({"sum": "+", "all": "and", "any": "or"}[name], current, value.expr, loc)
         body: tuple[s.Stmt, ...] = (*needed, s.Assign(result, update, loc))
-        for test in generator.ifs:
-            body = (s.If(self.truth(test), body, (), loc),)
-        self.pre += [s.Assign(result, s.Const(start, loc), loc), s.For(generator.target.id, which, None, body, loc)]
+        for test in reversed(generator.ifs):
+            condition, before = self.guarded(test, True)
+            body = (*before, s.If(condition.expr, body, (), loc))
+        self.pre += [s.Assign(result, s.Const(start, loc), loc), s.For(target, which, None, body, loc)]
         return _Typed(current, self.kinds[result])

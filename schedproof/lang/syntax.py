@@ -137,6 +137,8 @@ class Free:
     loc: Loc = NOWHERE
 
 
+TRUTH = frozenset({"not", "and", "or", "==", "!=", "<", "<=", ">", ">="})      # operators that give a truth value
+
 Expr = Const | Local | Load | Unary | Binary | Cond | Cast | Call | Choose | Free
 
 

@@ -97,15 +97,18 @@ def or_(*values: Value) -> Value:
     return False if not kept else kept[0] if len(kept) == 1 else z3.Or(*kept)
 
 
-def ite(test: Value, then: Value, other: Value) -> Value:
-    """``then`` where ``test`` holds, else ``other``. Mixed sorts meet as numbers."""
+def ite(test: Value, then: Value, other: Value, facts: list[tuple[z3.ExprRef, Value]] | None = None) -> Value:
+    """``then`` where ``test`` holds, else ``other``. Mixed sorts meet as numbers.
+
+    ``facts`` is ``learned(test)``, where the caller has it already.
+    """
     if isinstance(test, bool):
         return then if test else other
     if same(then, other):
         return then
     if is_bool(then) != is_bool(other):
         then, other = number(then), number(other)
-    for term, value in learned(test):           # `x == 3 ? 3 : x` is x
+    for term, value in learned(test) if facts is None else facts:           # `x == 3 ? 3 : x` is x
         if same(then, value) and same(other, term):
             return other
     if then is True and other is False:

@@ -52,7 +52,8 @@ def make_world(universes: Mapping[str, tuple[str, ...]], variables: Mapping[str,
                programs: Mapping[str, s.Program]) -> World:
     """A world whose programs are prepared for cuts."""
     sizes = {name: len(objects) for name, objects in universes.items()}
-    ready, cuts = normal.prepare(programs, frozenset(variables), sizes)
+    domains = {name: domain for name, (_, domain) in variables.items()}
+    ready, cuts = normal.prepare(programs, domains, sizes)
     sites = {}
     for name in cuts:
         number = 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import z3
@@ -320,7 +320,7 @@ class Instance:
         new = {**heap, **own}
         self.check_transient(event, new)
         changed = {self.world.name(k): t.z3_of(v) for k, v in new.items() if not t.same(v, result.base[k])}
-        used = t.constants_of([guard, *changed.values()])
+        used = t.constants_of([guard, *changed.values()]) if result.choices or result.free else {}
         free = tuple(sorted(why for name, why in result.free.items() if name in used))
         choices = [c for c in result.choices if c.constant.decl().name() in used]
         count = 1
@@ -406,14 +406,26 @@ class Instance:
 
     def _with_formula(self, formula: Callable[..., Any]) -> str:
         """The program of a formula, which is evaluated on the model's own methods, never on C."""
-        name = f"formula {formula.__module__}.{formula.__qualname__}"
-        if name not in self._formulas.programs:
+        if formula not in self._formula_names:
+            name = f"formula {len(self._formula_names)} {formula.__module__}.{formula.__qualname__}"
             programs = dict(self._formulas.programs)
             programs[name] = from_python(formula, self.scope)
-            for helper, function in module_functions(formula, programs[name]).items():
-                programs.setdefault(helper, from_python(function, self.scope))
+            todo = [(formula, programs[name])]
+            while todo:
+                for helper, function in module_functions(*todo.pop()).items():
+                    program = from_python(function, self.scope)
+                    if programs.setdefault(helper, program) is program:
+                        todo.append((function, program))
+                    elif programs[helper] != program:
+                        raise ModelError(f"`{helper}` is two functions", program.loc.file, program.loc.line,
+                                         "give one of them another name")
             self.__dict__["_formulas"] = replace(self._formulas, programs=programs)
-        return name
+            self._formula_names[formula] = name
+        return self._formula_names[formula]
+
+    @cached_property
+    def _formula_names(self) -> dict[Callable[..., Any], str]:
+        return {}
 
     @cached_property
     def _formulas(self) -> World:
@@ -423,9 +435,15 @@ class Instance:
     def predicate(self, formula: Callable[..., Any]) -> z3.BoolRef:
         """A property's formula as a term over the state."""
         name = self._with_formula(formula)
-        result = Executor(self._formulas, self.ranges).run(name, [], self.heap)
+        executor = Executor(self._formulas, self.ranges)
+        result = executor.run(name, [], self.heap)
+        for fault in result.faults:
+            if executor.feasible(t.simplify(self._thaw(t.z3_of(fault.guard)))):
+                raise ModelError(f"{formula.__qualname__}: {fault.message}", fault.loc.file, fault.loc.line,
+                                 "test before that it does not come to that, in every state of the domains")
         if result.value is None:
-            raise ModelError(f"{formula.__qualname__} returns no value")
+            loc = self._formulas.programs[name].loc
+            raise ModelError(f"{formula.__qualname__} returns no value, or not on every path", loc.file, loc.line)
         return self._thaw(t.z3_of(t.truth(t.simplify(result.value))))
 
     def evaluate(self, formula: Callable[..., Any], state: State) -> int | bool:
@@ -458,6 +476,19 @@ class Instance:
                 raise ModelError(f"{name} takes {len(program.params)} arguments here, {len(known.params)} in the model",
                                  program.loc.file, program.loc.line)
         return Instance(self.model, self.name, self.params, self.switches, {**self.overrides, **programs})
+
+
+@lru_cache(maxsize=1024)
+def _formula(formula: Callable[..., Any], model: type[Model]) -> Mapping[str, s.Program]:
+    """A formula and the module functions that it calls. Read once, so that all instances judge by the same text."""
+    programs = {formula.__name__: from_python(formula, model.scope)}
+    todo = [(formula, programs[formula.__name__])]
+    while todo:
+        for helper, function in module_functions(*todo.pop()).items():
+            if helper not in programs:
+                programs[helper] = from_python(function, model.scope)
+                todo.append((function, programs[helper]))
+    return programs
 
 
 def _some(guard: z3.BoolRef, choices: list[Any]) -> z3.BoolRef:

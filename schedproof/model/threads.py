@@ -136,6 +136,8 @@ class Threads:
             for local, variable in frame:
                 if variable or local not in record.saved[depth]:
                     continue
+                if record.saved[depth][local] is UNSURE:
+                    continue
                 value, key = record.saved[depth][local], (method, args, site, depth, local)
                 if not isinstance(value, (bool, int)) or self.constants.get(key, value) != value:
                     raise ModelError(f"`{local}` lives across {site} and has no domain", self.places[site].file,
@@ -156,6 +158,9 @@ class Threads:
         if record is not None:
             for depth, frame in enumerate(self.saved[method, there]):
                 for local, variable in frame:
+                    if record.saved[depth].get(local) is UNSURE:
+                        raise ModelError(f"`{local}` has no value at {there} on some path", self.places[there].file,
+                                         self.places[there].line, "give it one before")
                     if variable:
                         changed[variable, me] = record.saved[depth].get(local, self._default(variable))
         return changed
@@ -181,6 +186,13 @@ class Threads:
               memory: Memory) -> str:
         """Write where the thread stands now into the state."""
         record = CutRecord(site, True, {}, tuple(dict(f) for f in frames)) if site else None
+        if record is not None:
+            self.note_constants(event.action, event.args, record)
         for key, value in self.updates(event.action, event.args[0], here, record).items():
+            codes = self.variables[key[0]][1].codes()
+            if codes is not None and value not in codes:
+                loc = self.places[site_name(site)]
+                raise ModelError(f"{self.world.name(key)} is {value} at {site_name(site)}, outside its domain", loc.file,
+                                 loc.line, "widen the domain that the local is annotated with")
             memory[key] = value
         return site_name(site) if site else END

@@ -63,14 +63,18 @@ def _verdict(verdict: Any) -> str:
 
 
 def _reasons(part: Any, width: int) -> Iterator[str]:
-    told = set()
+    """Each reason once, with the properties that it is about where it is not about all."""
+    reasons: dict[str, list[str]] = {}
     for row in part.rows:
         for verdict in (row.before, row.after):
-            reason = getattr(verdict, "reason", "")
-            if reason and reason not in told:
-                told.add(reason)
-                yield ""
-                yield from wrap(f"{row.property.name}: {reason}", width, "  ", "    ")
+            names = reasons.setdefault(getattr(verdict, "reason", ""), [])
+            if row.property.name not in names:
+                names.append(row.property.name)
+    for reason, names in reasons.items():
+        if reason:
+            about = "" if len(names) == len(part.rows) else f"{', '.join(names)}: "
+            yield ""
+            yield from wrap(f"{about}{reason}", width, "  ", "    ")
 
 
 def _stories(part: Any, width: int, trace_lines: Any) -> Iterator[str]:

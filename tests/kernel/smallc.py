@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from schedproof.errors import ModelError
 from schedproof.kernel.compare import Comparison, Side
-from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Interpreter, Oracle
 from schedproof.lang.world import Key, make_world
 from schedproof.model.domains import Domain, Int
@@ -112,8 +111,3 @@ def really_differs(instance: Instance, left: Side, right: Side, found: Compariso
     """Whether the input of a comparison shows a difference on the plain interpreter."""
     one, other = ran(instance, left, found.input), ran(instance, right, found.input)
     return one != other
-
-
-def callers(programs: Mapping[str, s.Program], callee: str) -> list[str]:
-    """The programs that call a function."""
-    return sorted(n for n, p in programs.items() if callee in s.calls(p.body))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from schedproof.kernel import Tree
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.functions import Read, read_function
 from schedproof.suite.models.quota_reweight import QuotaReweight
-from tests.kernel.smallc import FAIR, edited, really_differs
+from tests.kernel.smallc import FAIR, edited, really_differs, span
 
 NAME = "update_cfs_group"
 Steps = tuple[tuple[str, str], ...]
@@ -53,10 +52,10 @@ EQUAL: dict[str, Steps] = {
     "call in a helper": ((r"reweight_entity\(cfs_rq_of\(se\), se, shares\)", "set_weight(se, shares)"),
                          (BEGIN, "static void set_weight(struct sched_entity *which, unsigned long weight)\n{\n"
                                  "\treweight_entity(cfs_rq_of(which), which, weight);\n}\n\n")),
-    "renamed": ((GUARD, KEEP.replace("0", "0")),),                  # replaced below: every place of both locals
+    "renamed": (),                                          # every place of both locals: text_of
     "guard behind the weight": ((GUARD, ""), (END, rf"\1{GUARD_TEXT}")),
     "declarations swapped": ((r"^(\tstruct cfs_rq \*gcfs_rq[^\n]*\n)(\tlong shares;\n)", r"\2\1"),),
-    "== NULL": ((NULL.replace(r"!gcfs_rq\b", r"!gcfs_rq(\b"), ""),),  # replaced below: the rest of the test stays
+    "== NULL": ((NONE, "gcfs_rq == NULL"),),
     "merged with ||": ((GUARD, ""), (r"^(\tif \(!gcfs_rq\b[^\n]*)\)\n", r"\1 || throttled_hierarchy(gcfs_rq))\n")),
     "De Morgan": ((GUARD, ""), (r"^\tif \(!gcfs_rq( \|\| [^\n]*)?\)\n",
                                 r"\tif (!(gcfs_rq && !(0\1) && !throttled_hierarchy(gcfs_rq)))\n")),
@@ -116,7 +115,8 @@ DIFFERENT: dict[str, Steps] = {
 }
 DIFFERENT_61: dict[str, Steps] = {
     "empty test added": ((NULL, KEEP + "\n\tif (!gcfs_rq->load.weight)\n\t\treturn;\n"),),
-    "weight tested first": ((WHOLE, "\tif (se->load.weight != shares)\n\t\treweight_entity(cfs_rq_of(se), se, shares);\n"),),
+    "weight tested first": ((WHOLE, "\tif (se->load.weight != shares)\n\t\t"
+                                    "reweight_entity(cfs_rq_of(se), se, shares);\n"),),
 }
 DIFFERENT_612: dict[str, Steps] = {
     "empty test dropped": ((r" \|\| !gcfs_rq->load\.weight", ""),),
@@ -125,15 +125,11 @@ DIFFERENT_612: dict[str, Steps] = {
     "no test for a change": ((r"^\tif \(unlikely[^\n]*\n\t", ""),),
     "narrow test for a change": ((r"se->load\.weight != shares", "(u8)se->load.weight != (u8)shares"),),
 }
-EQUAL["renamed"] = ()
-EQUAL["== NULL"] = ((NONE, "gcfs_rq == NULL"),)
 
 
 def text_of(tree: Tree, name: str, steps: Steps) -> str:
     text = tree.text(FAIR)
     if name == "renamed":
-        from tests.kernel.smallc import span
-
         begin, end = span(text, NAME)
         here = text[begin:end].replace("gcfs_rq", "below").replace("shares", "weight").replace(
             "calc_group_weight", "calc_group_shares")
@@ -142,12 +138,12 @@ def text_of(tree: Tree, name: str, steps: Steps) -> str:
 
 
 @lru_cache(maxsize=4)
-def read_before(folder: Path) -> Read:
-    return read_function(Tree(folder), NAME, FAIR, QuotaReweight)
+def read_before(tree: Tree) -> Read:
+    return read_function(tree, NAME, FAIR, QuotaReweight)
 
 
 def both(tree: Tree, text: str) -> tuple[Any, Side, Side]:
-    old, new = read_before(tree.path), read_function(tree.with_files({FAIR: text}), NAME, FAIR, QuotaReweight)
+    old, new = read_before(tree), read_function(tree.with_files({FAIR: text}), NAME, FAIR, QuotaReweight)
     assert (old.status, new.status, new.reason) == ("read", "read", "")
     sides = (Side(NAME, {**QuotaReweight.programs, **r.programs}) for r in (old, new))
     return QuotaReweight.variant("v6.1"), *sides

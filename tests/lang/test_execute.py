@@ -291,3 +291,194 @@ ANY = s.Choose((), (), "obj")
               s.Store("cur", None, s.Local("v"))))
 def test_random_programs_run_the_same_both_ways(made):
     require_same(made)
+
+
+# ------------------------------------------------------------------------------------------------ by hand
+def outcomes(*body: s.Stmt, state: tuple[int | bool, ...] = (False, 0, -1, 0, 0), **helpers: s.Program) -> set[Any]:
+    """What comes of a body in one state, the same both ways: (flag, n, cur, arr[p], arr[q]) and faults."""
+    world = world_of(main(*body, **helpers))
+    found = by_interpreter(world, state)
+    assert Symbolic(world)(state) == found
+    return {x if x == FAULT else x[0] for x in found}
+
+
+def test_a_choice_as_an_index_is_one_choice():
+    assert outcomes(s.Store("arr", ANY, s.Const(1))) == {(False, 0, -1, 1, 0), (False, 0, -1, 0, 1)}
+
+
+def test_two_choices_in_one_statement_are_two():
+    both = s.Store("arr", ANY, s.Binary("+", s.Load("arr", ANY), s.Const(1)))
+    assert outcomes(both, state=(False, 0, -1, 0, 1)) == {
+        (False, 0, -1, 1, 1), (False, 0, -1, 2, 1), (False, 0, -1, 0, 1), (False, 0, -1, 0, 2)}
+
+
+def test_a_choice_that_a_callee_makes_may_be_an_index_of_its_caller():
+    pick = s.Program("pick", (), (s.Return(s.Choose((CUR, s.Const(0)), ("one", "two"))),))
+    loop = s.For("v", "obj", s.Call("pick", ()), (s.Store("n", None, s.Load("arr", CUR)),))
+    assert outcomes(loop, state=(False, 0, 1, 0, 2), pick=pick) == {(False, 2, 1, 0, 2)}
+    assert outcomes(loop, state=(False, 0, -1, 0, 2), pick=pick) == {FAULT}
+
+
+def test_null_as_an_index_is_a_fault_only_where_it_is_null():
+    write = s.Store("arr", CUR, s.Const(1))
+    assert outcomes(write) == {FAULT}
+    assert outcomes(write, state=(False, 0, 1, 0, 0)) == {(False, 0, 1, 0, 1)}
+
+
+def test_the_right_side_of_and_is_not_run_where_it_does_not_count():
+    guarded = s.If(s.Binary("and", s.Binary("!=", CUR, s.Const(-1)), s.Load("arr", CUR)), (s.Store("n", None, s.Const(2)),))
+    assert outcomes(guarded) == {(False, 0, -1, 0, 0)}
+    assert outcomes(guarded, state=(False, 0, 0, 1, 0)) == {(False, 2, 0, 1, 0)}
+
+
+def test_a_ring_begins_behind_its_start_and_ends_with_it():
+    first = s.For("v", "obj", CUR, (s.Store("cur", None, s.Local("v")), s.Break()))
+    assert [outcomes(first, state=(False, 0, c, 0, 0)) for c in (-1, 0, 1)] == [
+        {(False, 0, 0, 0, 0)}, {(False, 0, 1, 0, 0)}, {(False, 0, 0, 0, 0)}]
+
+
+def test_division_is_towards_zero_and_by_zero_a_fault():
+    less = s.Binary("-", N, s.Const(5))                     # -5, -4, -3 for n = 0, 1, 2
+    assert outcomes(s.Store("cur", None, s.Binary("/", less, s.Const(2)))) == {(False, 0, -2, 0, 0)}
+    assert outcomes(s.Store("cur", None, s.Binary("%", less, s.Const(2)))) == {(False, 0, -1, 0, 0)}
+    assert outcomes(s.Store("n", None, s.Binary("/", s.Const(1), N))) == {FAULT}
+
+
+HALF = s.Program("half", (), (s.If(FLAG, (s.Return(s.Const(2)),)),))
+
+
+@pytest.mark.parametrize("use", [s.Store("n", None, s.Call("half", ())), s.Assign("i", s.Call("half", ())),
+                                 s.Assign("i", s.Cond(FLAG, s.Const(1), s.Call("half", ()))),
+                                 s.Assign("i", s.Binary("+", s.Call("half", ()), s.Const(1)))])
+def test_a_function_that_returns_a_value_on_some_paths_only_is_not_used_as_one(use):
+    world = world_of(main(use, half=HALF))
+    with pytest.raises(ModelError, match="returns no value is used as one"):
+        Symbolic(world)
+    assert by_interpreter(world, STATES[0]) == {FAULT}
+
+
+def test_a_function_that_returns_a_value_on_every_path_that_can_be_is_used_as_one():
+    """Behind the last `if` nothing comes any more: n is 0, 1 or 2."""
+    tests = tuple(s.If(s.Binary("==", N, s.Const(k)), (s.Return(s.Const(k + 5)),)) for k in range(3))
+    assert outcomes(s.Store("n", None, s.Call("all", ())), state=(False, 2, -1, 0, 0), all=s.Program("all", (), tests)) == {
+        (False, 7, -1, 0, 0)}
+
+
+def test_its_value_need_not_be_used():
+    assert outcomes(s.Do(s.Call("half", ())), half=HALF) == {(False, 0, -1, 0, 0)}
+
+
+def test_a_loop_without_an_end_is_an_error_with_its_place():
+    here = s.Loc("models/x.py", 12)
+    world = world_of(main(s.While(s.Const(True), (s.Store("n", None, s.Const(1)),), (), here)))
+    with pytest.raises(ModelError, match="rounds in one step") as error:
+        Symbolic(world)
+    assert (error.value.file, error.value.line) == ("models/x.py", 12) and "step()" in error.value.hint
+    with pytest.raises(ModelError, match="rounds in one step"):
+        Interpreter(world, dict(zip(KEYS, STATES[0], strict=True)), Oracle()).run("main", [])
+
+
+# ------------------------------------------------------------------------------------------------- C's types
+TYPES = [U8, UINT, ULONG, INT, LONG]
+EDGES = [0, 1, 2, 3, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, -1, -2, -7, -128, -2**31, -2**63]
+XS = [-300, -257, -256, -255, -129, -128, -3, -1, 0, 1, 2, 7, 127, 128, 200, 255, 256, 300]
+
+
+@st.composite
+def c_expressions(draw: Any, depth: int = 3) -> s.Expr:
+    if depth == 0 or draw(st.integers(0, 5)) == 0:
+        return draw(st.sampled_from([s.Load("x", None), s.Load("x", None), *(s.Const(e) for e in EDGES)]))
+    ctype = draw(st.sampled_from(TYPES))
+    inner = c_expressions(depth - 1)
+    what = draw(st.sampled_from(["+", "-", "*", "/", "%", "&", "<<", ">>", "neg", "~", "cast", "cond"]))
+    match what:
+        case "neg" | "~":
+            return s.Unary("-" if what == "neg" else "~", draw(inner), s.NOWHERE, ctype)
+        case "cast":
+            return s.Cast(draw(inner), ctype)
+        case "cond":
+            test = s.Binary("<", draw(inner), draw(inner))
+            return s.Cond(draw(st.sampled_from([test, s.Const(True), s.Const(False)])), draw(inner), draw(inner),
+                          s.NOWHERE, ctype)
+        case "&":
+            return s.Binary("&", draw(inner), s.Const(draw(st.sampled_from([1, 7, 8, 255]))), s.NOWHERE, ctype)
+        case "<<" | ">>":
+            return s.Binary(what, draw(inner), s.Const(draw(st.integers(0, 31))), s.NOWHERE, ctype)
+    return s.Binary(what, draw(inner), draw(inner), s.NOWHERE, ctype)
+
+
+def wrapped(value: int, ctype: CType) -> int:
+    """The conversion as C11 6.3.1.3 has it: add or subtract one more than the maximum until it fits."""
+    value %= 2 ** ctype.bits
+    return value - 2 ** ctype.bits if ctype.signed and value >= 2 ** (ctype.bits - 1) else value
+
+
+class Zero(Exception):
+    pass
+
+
+def by_hand(e: s.Expr, x: int) -> int:
+    match e:
+        case s.Const():
+            return int(e.value)
+        case s.Load():
+            return x
+        case s.Cast():
+            return wrapped(by_hand(e.operand, x), e.ctype)
+        case s.Unary():
+            value = by_hand(e.operand, x)
+            value = -value if e.op == "-" else -value - 1
+        case s.Cond():
+            assert isinstance(e.test, s.Binary | s.Const)
+            test = e.test.value if isinstance(e.test, s.Const) else by_hand(e.test.left, x) < by_hand(e.test.right, x)
+            value = by_hand(e.then if test else e.other, x)
+        case s.Binary():
+            a, b = by_hand(e.left, x), by_hand(e.right, x)
+            if e.op in "/%" and b == 0:
+                raise Zero
+            quotient = 0 if e.op not in "/%" else -(abs(a) // abs(b)) if (a < 0) != (b < 0) else abs(a) // abs(b)
+            value = {"+": a + b, "-": a - b, "*": a * b, "/": quotient, "%": a - quotient * b, "&": a & b,
+                     "<<": a * 2 ** max(b, 0) if e.op == "<<" else 0,
+                     ">>": a // 2 ** max(b, 0) if e.op == ">>" else 0}[e.op]
+        case _:
+            raise AssertionError(e)
+    assert e.ctype is not None
+    return wrapped(value, e.ctype)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(c_expressions())
+@example(s.Cond(s.Const(True), s.Const(256), s.Load("x", None), s.NOWHERE, U8))
+@example(s.Binary("/", s.Const(-2**31), s.Unary("-", s.Const(1), s.NOWHERE, INT), s.NOWHERE, INT))
+def test_c_arithmetic_is_the_same_three_ways(e):
+    program = s.Program("f", (), (s.Return(e),))
+    world = make_world({}, {"x": (None, Range(-300, 300))}, {}, {}, {"f": program})
+    x = z3.Int("x")
+    (result,) = runs(world, {"x": (-300, 300)}, "f", [], {("x", None): x})
+    assert result.value is not None
+    look = Valuer([t.z3_of(t.number(result.value)), *(t.z3_of(f.guard) for f in result.faults)], [x])
+    for number in XS:
+        value, *faults = look([number])
+        try:
+            expected = by_hand(e, number)
+        except Zero:
+            assert any(faults)
+            with pytest.raises(ModelError, match="division by zero"):
+                Interpreter(world, {("x", None): number}, Oracle()).run("f", [])
+            continue
+        assert not any(faults)
+        assert value == expected
+        assert Interpreter(world, {("x", None): number}, Oracle()).run("f", []).value == expected
+
+
+@pytest.mark.parametrize("ctype", TYPES)
+def test_wrapping_is_conversion(ctype):
+    for value in EDGES:
+        assert ctype.wrap(value) == wrapped(value, ctype)
+        assert ctype.low <= ctype.wrap(value) <= ctype.high
+
+
+def test_parameters_and_results_are_converted():
+    program = s.Program("f", ("a",), (s.Return(s.Local("a")),), types=(U8,), result=INT, language="c")
+    assert run_function({"f": program}, "f", [-1]) == 255
+    assert run_function({"f": replace(program, types=(INT,), result=U8)}, "f", [257]) == 1
