@@ -9,7 +9,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,7 +46,7 @@ def load(path: Path, name: str | None = None) -> ModuleType:
     return module
 
 
-@lru_cache(maxsize=None)
+@cache
 def small(name: str) -> ModuleType:
     """The module tests/models/NAME.py."""
     return load(MODELS / f"{name}.py", f"schedproof_small.{name}")

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ STALE = find_property("quota_reweight:no_stale_run")[1]
 SETTINGS = (("period", 2), ("quota", 1), ("ratio", 8))
 
 
-@lru_cache(maxsize=None)
+@cache
 def trace_of(variant: str, stale: bool = False) -> Trace:
     prop = STALE if stale else QUOTA
     found: Any = decide(instance_of(prop, variant, dict(SETTINGS)), prop, "explicit")
@@ -41,7 +42,9 @@ def edited(**_: Any) -> dict[str, Any]:
     return copy.deepcopy(json.loads(json.dumps(trace_of("v6.1").to_json())))
 
 
-@pytest.mark.parametrize("variant, verdict", [("v4.14", "refuted"), ("v6.1", "refuted"), ("v4.14+drop_guard", "proved")])
+@pytest.mark.parametrize(
+    "variant, verdict", [("v4.14", "refuted"), ("v6.1", "refuted"), ("v4.14+drop_guard", "proved")]
+)
 def test_a_stored_trace_replays_to_the_same_verdict(variant, verdict, tmp_path):
     trace = trace_of(variant)
     trace.save(tmp_path / "t.json")
@@ -68,8 +71,13 @@ def test_a_witness_and_an_endless_wait_replay():
     found: Any = decide(spin.variant("v6.1"), reach, "explicit")
     assert replay(found.trace, spin.variant("v6.1"), reach).name == "proved"
     with pytest.raises(InputError, match="does not end in a state that shows"):
-        replay(from_json({**json.loads(json.dumps(found.trace.to_json())), "stem": []}, "x"), spin.variant("v6.1"), reach)
-    model = model_of("class M(Model):\n    on = Bool()\n    releases = {'v1': {}}\n    @action(cost={'ms': 2})\n    def go(self):\n        self.on = not self.on\n")
+        replay(
+            from_json({**json.loads(json.dumps(found.trace.to_json())), "stem": []}, "x"), spin.variant("v6.1"), reach
+        )
+    model = model_of(
+        "class M(Model):\n    on = Bool()\n    releases = {'v1': {}}\n    @action(cost={'ms': 2})\n"
+        "    def go(self):\n        self.on = not self.on\n"
+    )
     endless = Property("ends", model, "", WorstCase(always, "ms"))
     found = decide(model.variant("v1"), endless, "explicit")
     assert found.worst_case == "unbounded" and len(found.trace.cycle) == 2
@@ -188,9 +196,31 @@ def other_unit(data):
     data["unit"] = "ms"
 
 
-EDITS = [change_value, change_old_value, forget_change, add_change, drop_step, drop_first, swap_steps, repeat_step, cost_up, cost_of_nothing,
-         total_up, total_down, turn_waiting, forget_function, invent_function, function_depth, other_action, other_argument, other_initial,
-         forget_initial, more_initial, make_cycle, other_unit]
+EDITS = [
+    change_value,
+    change_old_value,
+    forget_change,
+    add_change,
+    drop_step,
+    drop_first,
+    swap_steps,
+    repeat_step,
+    cost_up,
+    cost_of_nothing,
+    total_up,
+    total_down,
+    turn_waiting,
+    forget_function,
+    invent_function,
+    function_depth,
+    other_action,
+    other_argument,
+    other_initial,
+    forget_initial,
+    more_initial,
+    make_cycle,
+    other_unit,
+]
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -222,14 +252,19 @@ def test_a_verdict_that_the_steps_do_not_support_is_not_given():
     """The file's own word for the verdict decides nothing."""
     data = edited()
     data["verdict"] = "proved"
-    try:
+    with contextlib.suppress(InputError):
         assert again(from_json(data, "x.json")).name == "refuted"
-    except InputError:
-        pass
 
 
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 9), st.sampled_from(["", "yes", "0", "gA", "tick", "NULL", "é\n"]), st.just(1.5),
-                    st.just([]), st.just({}))
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 9),
+    st.sampled_from(["", "yes", "0", "gA", "tick", "NULL", "é\n"]),
+    st.just(1.5),
+    st.just([]),
+    st.just({}),
+)
 
 
 def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -268,12 +303,26 @@ def test_random_edits_are_refused_or_change_nothing_that_counts(data):
     assert len(trace.stem) <= len(good.stem) and found.worst_case == longest_wait(trace.stem)
     for old, new in zip(good.stem, trace.stem, strict=False):
         assert (old.action, old.args, dict(old.changes), old.cost, old.waiting, old.functions) == (
-            new.action, new.args, dict(new.changes), new.cost, new.waiting, new.functions)
+            new.action,
+            new.args,
+            dict(new.changes),
+            new.cost,
+            new.waiting,
+            new.functions,
+        )
 
 
-@pytest.mark.parametrize("steps, longest", [
-    ([], 0), ([(1, True)], 1), ([(1, False)], 0), ([(1, True), (2, True), (4, False), (1, True)], 3),
-    ([(1, True), (0, False), (2, True), (2, True)], 4), ([(0, True), (0, True)], 0)])
+@pytest.mark.parametrize(
+    "steps, longest",
+    [
+        ([], 0),
+        ([(1, True)], 1),
+        ([(1, False)], 0),
+        ([(1, True), (2, True), (4, False), (1, True)], 3),
+        ([(1, True), (0, False), (2, True), (2, True)], 4),
+        ([(0, True), (0, True)], 0),
+    ],
+)
 def test_the_longest_wait_is_over_steps_that_start_waiting(steps, longest):
     assert longest_wait(Step("x", cost=c, waiting=w) for c, w in steps) == longest
 

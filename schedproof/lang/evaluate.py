@@ -215,7 +215,10 @@ class Evaluator:
         path.adopt(join(test, alive(sides[0]), alive(sides[1]), whole))
         if any(v is None and alive(p) is not None for p, v in zip(sides, values, strict=True)):
             return None
-        value = values[0] if values[1] is None else values[1] if values[0] is None else t.ite(test, values[0], values[1])
+        if values[0] is None or values[1] is None:
+            value = values[0] if values[1] is None else values[1]
+        else:
+            value = t.ite(test, values[0], values[1])
         if value is None:
             return None
         return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value

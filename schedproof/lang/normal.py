@@ -32,8 +32,8 @@ def prepare(programs: Mapping[str, s.Program], variables: Mapping[str, object], 
             ) -> tuple[dict[str, s.Program], frozenset[str]]:
     """The programs in the form above, and the names of the cutting ones.
 
-    ``variables`` are the shared state variables with their domains, ``sizes`` the universes. Raises ModelError when a kernel function
-    is declared atomic but a callee blocks.
+    ``variables`` are the state variables with their domains, ``sizes`` the universes. Raises ModelError when a
+    kernel function is declared atomic but a callee blocks.
     """
     cuts = cutting(programs)
     out = dict(programs)
@@ -208,21 +208,31 @@ class _Normal:
             return
         after = self.keep(after, out)
         size = self.sizes[x.universe]
-        here = s.Local(x.name, x.loc)
-        last = self.temp(here)
-        end: s.Expr = s.Const(size - 1, x.loc)
+        here, last = s.Local(x.name, x.loc), s.Const(size - 1, x.loc)
+        first: list[s.Stmt] = []
+        end: s.Expr = last
         if after is not None:
+            end = s.Local(self.ring_end(x.name), x.loc)
             none = s.Binary("==", after, s.Const(s.NULL_CODE, x.loc), x.loc)
-            end = s.Cond(none, end, after, x.loc)
+            first = [s.Assign(end.name, s.Cond(none, last, after, x.loc), x.loc)]
 
         def following(e: s.Expr) -> s.Expr:
-            wraps = s.Binary("==", e, s.Const(size - 1, x.loc), x.loc)
+            wraps = s.Binary("==", e, last, x.loc)
             return s.Cond(wraps, s.Const(0, x.loc), s.Binary("+", e, s.Const(1, x.loc), x.loc), x.loc)
 
-        ends = s.If(s.Binary("==", here, s.Local(last, x.loc), x.loc), (s.Break(x.loc),), (), x.loc)
-        out += [s.Assign(last, end, x.loc), s.Assign(x.name, following(s.Local(last, x.loc)), x.loc),
+        ends = s.If(s.Binary("==", here, end, x.loc), (s.Break(x.loc),), (), x.loc)
+        out += [*first, s.Assign(x.name, following(end), x.loc),
                 s.While(s.Const(True, x.loc), self.block(x.body),
                         (ends, s.Assign(x.name, following(here), x.loc)), x.loc)]
+
+    def ring_end(self, name: str) -> str:
+        """The local for the object that a ring ends with, which is never NULL."""
+        from schedproof.model.domains import Pointer  # here, for it needs this package
+
+        made, domain = self.temp(), self.domains.get(name)
+        if isinstance(domain, Pointer):
+            self.domains[made] = Pointer(domain.target, null=False)
+        return made
 
 
 # ------------------------------------------------------------------------------------------------- liveness

@@ -77,7 +77,8 @@ class _Front:
         self.fresh = itertools.count()
         self.pre: list[s.Stmt] = []
         mark = getattr(function, "_schedproof_mark", None)
-        self.given = {p: f"ptr:{scope.universe_of(o)}" for p, o in zip(self.params, mark.per if mark else (), strict=False)}
+        per = mark.per if mark else ()
+        self.given = {p: f"ptr:{scope.universe_of(o)}" for p, o in zip(self.params, per, strict=False)}
         self.kinds.update(self.given)
         for a in node.args.args:
             if a.annotation is not None and a.arg in self.params:
@@ -444,7 +445,7 @@ class _Front:
         return typed, needed
 
     def junction(self, node: ast.expr, values: list[ast.expr], value: bool = False) -> _Typed:
-        """``and`` and ``or``; where the ``value`` is asked for, the operands must be truth values, or it is another one."""
+        """``and`` and ``or``. Where the ``value`` is asked for, numbers would give another one than Python's."""
         loc, op = self.loc(node), "and" if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else "or"
         result = self.truth(values[0])
         for operand in values if value else ():

@@ -95,7 +95,10 @@ class Instance:
     def _included(self, mark: Mark) -> bool:
         if not mark.when:
             return True
-        return bool({**self.params, **self.switches}[mark.when])
+        known = {**self.params, **self.switches}
+        if mark.when not in known:
+            raise ModelError(f"when='{mark.when}' names no parameter and no switch", hint=f"one of {', '.join(known)}")
+        return bool(known[mark.when])
 
     @property
     def title(self) -> str:

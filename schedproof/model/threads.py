@@ -16,7 +16,7 @@ from schedproof.errors import ModelError
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Memory
-from schedproof.lang.paths import CutRecord, SitePath
+from schedproof.lang.paths import UNSURE, CutRecord, SitePath
 from schedproof.lang.terms import Value
 from schedproof.lang.world import Key, World, is_site
 from schedproof.model.domains import Domain, Enum
@@ -192,7 +192,7 @@ class Threads:
             codes = self.variables[key[0]][1].codes()
             if codes is not None and value not in codes:
                 loc = self.places[site_name(site)]
-                raise ModelError(f"{self.world.name(key)} is {value} at {site_name(site)}, outside its domain", loc.file,
-                                 loc.line, "widen the domain that the local is annotated with")
+                raise ModelError(f"{self.world.name(key)} is {value} at {site_name(site)}, outside its domain",
+                                 loc.file, loc.line, "widen the domain that the local is annotated with")
             memory[key] = value
         return site_name(site) if site else END

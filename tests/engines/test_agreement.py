@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
 from functools import lru_cache
 from typing import Any
@@ -14,16 +16,25 @@ from hypothesis import strategies as st
 
 from schedproof.engines import decide
 from schedproof.engines.explicit.engine import Explicit
-from schedproof.engines.reference import Reference, explore
+from schedproof.engines.reference import Reference
+from schedproof.model.concrete import steps
 from schedproof.model.domains import Range
 from schedproof.model.transition import Transition, Variable
 from schedproof.property import Invariant, Property, Reachable, WorstCase
 from schedproof.registry import properties
-from tests.loading import model_of, small
+from tests.loading import Valuer, model_of, small
 
 QUOTA = {p.name: p for p in properties("quota_reweight")}
 WAITS = QUOTA["bounded_wait"]
 MODEL: Any = WAITS.model
+
+
+LONG = bool(os.environ.get("SCHEDPROOF_LONG_TESTS"))  # all instances instead of some: about ten minutes
+
+
+def untold(*_: Any) -> Any:
+    """Stands in for the maker of traces."""
+    return None
 
 
 class Monitored:
@@ -40,8 +51,19 @@ class Monitored:
     def watched(self, x: Transition, waiting: z3.BoolRef, unit: str, top: int) -> Transition:
         more = self.spent + x.costs.get(unit, z3.IntVal(0))
         update = z3.If(waiting, z3.If(more > top, z3.IntVal(top), more), z3.IntVal(0))
-        return Transition(x.action, x.args, x.choices, x.guard, {**x.updates, "spent": update}, x.costs, None, x.sites,
-                          x.free, x.loc, x.fault)
+        return Transition(
+            x.action,
+            x.args,
+            x.choices,
+            x.guard,
+            {**x.updates, "spent": update},
+            x.costs,
+            None,
+            x.sites,
+            x.free,
+            x.loc,
+            x.fault,
+        )
 
     def predicate(self, formula: Any) -> z3.BoolRef:
         return formula
@@ -50,7 +72,9 @@ class Monitored:
 def reaches(instance: Any, waiting: Any, unit: str, top: int, value: int) -> bool:
     """Whether some wait costs ``value`` in all, by an engine that knows nothing of waits."""
     watched = Monitored(instance, instance.predicate(waiting), unit, top)
-    found = Explicit(trace_maker=lambda *_: None).find(watched, Property("p", None, "", Reachable(watched.spent == value)))
+    found = Explicit(trace_maker=untold).find(
+        watched, Property("p", None, "", Reachable(watched.spent == value))
+    )
     assert found.outcome in ("proved", "refuted"), found
     return found.outcome == "proved"
 
@@ -62,52 +86,64 @@ def require_worst(instance: Any, waiting: Any, unit: str, worst: int) -> None:
 
 def require_same(instance: Any, prop: Property) -> Any:
     """The verdicts are the same, and so are the numbers of states and of steps. Returns the explicit one."""
-    found = decide(instance, prop, "explicit")
-    plain = decide(instance, prop, "reference")
-    assert (found.name, found.worst_case, found.unit) == (plain.name, plain.worst_case, plain.unit)
-    if not isinstance(prop.kind, Invariant) or found.name != "refuted":        # else the search stops where it finds it
+    found, plain = decide(instance, prop, "explicit"), decide(instance, prop, "reference")
+    assert (found.name, found.worst_case) == (plain.name, plain.worst_case), (found, plain)
+    assert found.unit == plain.unit or found.name == "vacuous"
+    if not isinstance(prop.kind, Invariant) or found.name != "refuted":  # else the search stops where it finds it
+        assert (found.counts.states, found.counts.transitions) == counted(instance)
         assert found.counts.states == plain.counts.states
-        assert found.counts.transitions == distinct(instance)
     return found
 
 
 @lru_cache(maxsize=8)
-def distinct(instance: Any) -> int:
-    """Steps counted as the explicit engine counts them: an enabled transition of a state each."""
-    from tests.loading import Valuer
-
+def counted(instance: Any) -> tuple[int, int]:
+    """States by the plain interpreter; steps as the explicit engine counts them: an enabled transition of a state."""
+    assert instance.transitions is not None
     names = list(instance.variables)
     guards = Valuer([t.guard for t in instance.transitions], [v.term for v in instance.variables.values()])
-    graph = explore(instance)
-    counted = 0
-    for state, out in graph.steps.items():
-        enabled = [t for t, holds in zip(instance.transitions, guards([graph.named(state)[n] for n in names]), strict=True) if holds]
-        assert {(t.action, t.args, t.sites) for t in enabled} == {(t.action, t.args, t.sites) for t, _ in out}
-        assert len({there for _, there in out}) <= len(enabled)
-        counted += len(enabled)
-    return counted
+    seen = {tuple(i[n] for n in names) for i in instance.initial}
+    todo, count = list(seen), 0
+    for key in todo:
+        enabled = [t for t, holds in zip(instance.transitions, guards(key), strict=True) if holds]
+        taken = list(steps(instance, dict(zip(names, key, strict=True))))
+        assert {(t.action, t.args, t.sites) for t in enabled} == {(t.action, t.args, t.sites) for t in taken}
+        following = {tuple(t.state[n] for n in names) for t in taken}
+        assert len(following) <= len(enabled)
+        count += len(enabled)
+        todo += following - seen
+        seen |= following
+    return len(seen), count
 
 
 # --------------------------------------------------------------------------------------------- quota_reweight
-@pytest.mark.parametrize("quota, period", [(1, 2), (2, 4), (1, 3)])
-@pytest.mark.parametrize("variant", ["v4.14", "v6.1", "v4.14+drop_guard", "v6.1+drop_guard"])
-def test_quota_reweight(variant, quota, period):
-    instance = MODEL.variant(variant, quota=quota, period=period, ratio=3)
+CASES = [
+    (variant, quota, period, ratio)
+    for variant in ("v4.14", "v6.1", "v4.14+drop_guard", "v6.1+drop_guard")
+    for quota, period in ((1, 2), (2, 4), (1, 3))
+    for ratio in (2, 3, 4, 5)
+]
+SOME = [
+    ("v4.14", 1, 2, 5),
+    ("v6.1", 1, 3, 2),
+    ("v6.1", 2, 4, 3),
+    ("v4.14+drop_guard", 2, 4, 4),
+    ("v6.1+drop_guard", 1, 2, 3),
+]
+
+
+@pytest.mark.parametrize("variant, quota, period, ratio", CASES if LONG else SOME)
+def test_quota_reweight(variant, quota, period, ratio):
+    instance = MODEL.variant(variant, quota=quota, period=period, ratio=ratio, lead=1 if LONG else 0)
     found = require_same(instance, WAITS)
+    assert isinstance(found.worst_case, int) and found.worst_case > 1
     require_worst(instance, WAITS.kind.waiting, "ticks", found.worst_case)
-
-
-@pytest.mark.parametrize("ratio", [2, 4, 5])
-@pytest.mark.parametrize("variant", ["v6.1", "v4.14+drop_guard"])
-def test_quota_reweight_by_ratio(variant, ratio):
-    require_same(MODEL.variant(variant, quota=1, period=2, ratio=ratio), WAITS)
 
 
 @pytest.mark.parametrize("name", [n for n, p in QUOTA.items() if isinstance(p.kind, Invariant)])
 def test_the_invariants_of_quota_reweight(name):
     prop = QUOTA[name]
     for variant in (*prop.holds[:1], *prop.fails[:1]):
-        instance = MODEL.variant(variant, quota=1, period=2, ratio=2, **prop.instance)
+        instance = MODEL.variant(variant, quota=1, period=2, ratio=2, lead=0, **prop.instance)
         assert decide(instance, prop, "explicit").name == decide(instance, prop, "reference").name
 
 
@@ -117,10 +153,14 @@ def test_the_bound_is_never_exceeded(variant):
     over, below = [], []
     for quota in (1, 2, 3):
         for period in range(quota + 1, 6):
-            for lead in range(4):
+            for lead in range(4) if LONG else [(quota * period) % 4] * (quota == 1 or period > quota + 1):
                 instance = MODEL.variant(variant, quota=quota, period=period, lead=lead, ratio=2)
                 bound = WAITS.kind.bound(instance.view)
-                worst = Explicit(trace_maker=lambda *_: None).find(instance, Property("p", MODEL, "", WorstCase(WAITS.kind.waiting, "ticks"))).worst
+                worst = (
+                    Explicit(trace_maker=untold)
+                    .find(instance, Property("p", MODEL, "", WorstCase(WAITS.kind.waiting, "ticks")))
+                    .worst
+                )
                 assert isinstance(worst, int), (quota, period, lead, worst)
                 if worst > bound:
                     over.append((quota, period, lead, worst, bound))
@@ -155,7 +195,7 @@ def test_queue_waiter(variant):
 
 
 # ----------------------------------------------------------------------------------------------- random models
-DECLARED = '''\
+DECLARED = """\
 class M(Model):
     obj = Object("struct o", "p", "q")
     flag = Bool()
@@ -175,11 +215,29 @@ class M(Model):
     def idle(self):
         pass
 
-'''
-CHANGE = ["self.flag = not self.flag", "self.n = choose(0, 1, 2)", "self.n = cmod(self.n + 1, 3)", "self.cur = NULL", "self.cur = choose(self.obj)",
-          "self.cur = me", "self.arr[me] = self.flag", "self.arr[me] = not self.arr[me]", "self.flag = self.arr[me]",
-          "if self.cur != NULL:\n    self.arr[self.cur] = True", "for v in ring(self.obj, after=self.cur):\n    self.arr[v] = v == me\n    if self.flag:\n        break"]
-GUARD = ["require(self.flag)", "require(not self.flag)", "require(self.n < 2)", "require(self.cur != me)", "require(self.arr[me])", "pass", "pass"]
+"""
+CHANGE = [
+    "self.flag = not self.flag",
+    "self.n = choose(0, 1, 2)",
+    "self.n = cmod(self.n + 1, 3)",
+    "self.cur = NULL",
+    "self.cur = choose(self.obj)",
+    "self.cur = me",
+    "self.arr[me] = self.flag",
+    "self.arr[me] = not self.arr[me]",
+    "self.flag = self.arr[me]",
+    "if self.cur != NULL:\n    self.arr[self.cur] = True",
+    "for v in ring(self.obj, after=self.cur):\n    self.arr[v] = v == me\n    if self.flag:\n        break",
+]
+GUARD = [
+    "require(self.flag)",
+    "require(not self.flag)",
+    "require(self.n < 2)",
+    "require(self.cur != me)",
+    "require(self.arr[me])",
+    "pass",
+    "pass",
+]
 CUT = ["step()", "block(until=self.flag)", "block(until=self.cur == me)"]
 WAITING = ["m.flag", "m.n > 0", "m.cur == NULL", "m.arr[m.obj.p]", "m.arr[m.obj.p] and m.flag", "m.n == 1"]
 COST = ["", "cost={'ms': 1}", "cost={'ms': 2}", "cost={'ms': 'price'}"]
@@ -204,21 +262,24 @@ def models(draw: Any) -> str:
     return text + f"\ndef waiting(m):\n    return {pick(WAITING)}\n"
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 if LONG else 8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(models())
 def test_random_models(text):
-    import sys
-
     model = model_of(text)
     waiting = sys.modules[model.__module__].waiting
     instance = model.variant("v1")
-    found = require_same(instance, Property("p", None, "", WorstCase(waiting, "ms")))
+    prop = Property("p", None, "", WorstCase(waiting, "ms"))
+    found: Any = decide(instance, prop, "explicit")
+    if found.name == "vacuous" and "no step ever ends it" in found.reason:
+        assert decide(instance, prop, "reference").name in ("proved", "vacuous")  # see test_queue_waiter[latch_lost]
+    else:
+        require_same(instance, prop)
     if isinstance(found.worst_case, int):
         require_worst(instance, waiting, "ms", found.worst_case)
     elif found.worst_case == "unbounded":
         assert reaches(instance, waiting, "ms", 30, 30)
-    require_same(instance, Property("p", None, "", Invariant(waiting)))
-    require_same(instance, Property("p", None, "", Reachable(waiting)))
+    kind = Invariant(waiting) if len(text) % 2 else Reachable(waiting)
+    require_same(instance, Property("p", None, "", kind))
 
 
 def test_the_reference_engine_says_what_it_cannot_do():
@@ -233,7 +294,9 @@ def test_the_reference_engine_says_what_it_cannot_do():
 def test_a_state_from_which_nothing_can_happen_is_an_error_of_both():
     from schedproof.errors import ModelError
 
-    text = DECLARED.replace("        return True", "        return False").replace("        pass", "        require(self.n < 1)\n        self.n += 1")
+    text = DECLARED.replace("        return True", "        return False").replace(
+        "        pass", "        require(self.n < 1)\n        self.n += 1"
+    )
     prop = Property("p", None, "", Invariant(never_full))
     for engine in ("explicit", "reference"):
         with pytest.raises(ModelError, match="nothing can happen|stuck"):

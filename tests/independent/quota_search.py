@@ -20,6 +20,7 @@ A, B = BOTH = (0, 1)
 
 TICK = 2          # runtime is counted in halves of a tick,
 NANOSECOND = 1    # so that the grant of 1 ns at an unthrottle is more than nothing and less than a tick
+TOO_LONG = 500    # in ticks; where waiting states form a cycle that takes time, the sums do not end
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def normalised(setup: Setup, state: State) -> State:
         vruntime = group.vruntime - state.min_vruntime
         return group._replace(vruntime=vruntime if group.queued else max(vruntime, -setup.lead))
 
+    if state.min_vruntime == 0:
+        return state
     a, b = state.groups
     return state._replace(groups=(moved(a), moved(b)), min_vruntime=0)
 
@@ -273,8 +276,8 @@ def longest(onward: dict[int, list[tuple[int, int]]]) -> int:
         changed = False
         for here in reversed(onward):                  # late states first: most of what lies ahead is known then
             most = max(ticks + ahead.get(after, 0) for ticks, after in onward[here])
-            if most > len(onward):
-                raise ValueError("the wait has no end: a cycle takes time")
+            if most > TOO_LONG:
+                raise ValueError(f"there is a wait of more than {TOO_LONG} ticks, or without an end")
             if most > ahead[here]:
                 ahead[here] = most
                 changed = True

@@ -90,22 +90,28 @@ class Symbolic:
                 if any(values[:faults]):
                     found.add(FAULT)
                 elif len(values) > faults and values[faults]:
-                    found.add((tuple(values[faults + 1:-1]), values[-1]))
+                    found.add((tuple(values[faults + 1 : -1]), values[-1]))
         return found
 
 
 # ------------------------------------------------------------------------------------------- random programs
 HELPERS = {"first": ("int", ("i", "v")), "second": ("bool", ("v",)), "third": ("ptr", ("b",))}
 LOCALS = {"i": "int", "j": "int", "b": "bool", "v": "ptr", "w": "ptr"}
-START: tuple[s.Stmt, ...] = (s.Assign("i", s.Const(1)), s.Assign("j", s.Const(0)), s.Assign("b", s.Const(False)),
-                             s.Assign("v", s.Const(0)), s.Assign("w", s.Const(-1)))
+START: tuple[s.Stmt, ...] = (
+    s.Assign("i", s.Const(1)),
+    s.Assign("j", s.Const(0)),
+    s.Assign("b", s.Const(False)),
+    s.Assign("v", s.Const(0)),
+    s.Assign("w", s.Const(-1)),
+)
 
 
 class Maker:
     """Draws one program. Helpers may only call those before them, so nothing recurs."""
 
     def __init__(self, draw: Any):
-        self.draw, self.callable, self.counter, self.chooses = draw, [], 0, 0
+        self.draw, self.counter, self.chooses = draw, 0, 0
+        self.callable: list[str] = []
 
     def pick(self, options: list[Any]) -> Any:
         return self.draw(st.sampled_from(options))
@@ -131,7 +137,22 @@ class Maker:
     def number(self, depth: int) -> s.Expr:
         options = ["const", "local", "n"]
         if depth > 0:
-            options += ["arr", "arr", "+", "-", "*", "/", "%", "&", "<<", ">>", "neg", "cond", "choose", *self.calls("int")]
+            options += [
+                "arr",
+                "arr",
+                "+",
+                "-",
+                "*",
+                "/",
+                "%",
+                "&",
+                "<<",
+                ">>",
+                "neg",
+                "cond",
+                "choose",
+                *self.calls("int"),
+            ]
         what = self.pick(options)
         match what:
             case "const":
@@ -159,7 +180,19 @@ class Maker:
     def truth(self, depth: int) -> s.Expr:
         options = ["const", "local", "flag"]
         if depth > 0:
-            options += ["not", "and", "or", "and", "or", "less", "same", "number", "choose", "cond", *self.calls("bool") * 2]
+            options += [
+                "not",
+                "and",
+                "or",
+                "and",
+                "or",
+                "less",
+                "same",
+                "number",
+                "choose",
+                "cond",
+                *self.calls("bool") * 2,
+            ]
         what = self.pick(options)
         match what:
             case "const":
@@ -173,7 +206,9 @@ class Maker:
             case "and" | "or":
                 return s.Binary(what, self.truth(depth - 1), self.truth(depth - 1))
             case "less":
-                return s.Binary(self.pick(["<", "<=", ">", ">=", "==", "!="]), self.number(depth - 1), self.number(depth - 1))
+                return s.Binary(
+                    self.pick(["<", "<=", ">", ">=", "==", "!="]), self.number(depth - 1), self.number(depth - 1)
+                )
             case "same":
                 return s.Binary(self.pick(["==", "!="]), self.pointer(depth - 1), self.pointer(depth - 1))
             case "number":
@@ -236,7 +271,9 @@ class Maker:
                 ends: list[s.Stmt] = [s.Break(), s.Continue(), s.Return(self.expr(result, 1))]
                 return [s.If(self.truth(1), (self.pick(ends),), ())]
             case "if":
-                return [s.If(self.truth(2), self.block(depth - 1, loop, result, 1), self.block(depth - 1, loop, result))]
+                return [
+                    s.If(self.truth(2), self.block(depth - 1, loop, result, 1), self.block(depth - 1, loop, result))
+                ]
             case "return":
                 return [s.If(self.truth(1), (s.Return(self.expr(result, 1)),), ())]
             case "for" | "ring":
@@ -282,13 +319,21 @@ CUR, N, FLAG = s.Load("cur", None), s.Load("n", None), s.Load("flag", None)
 ANY = s.Choose((), (), "obj")
 
 
-@settings(max_examples=300, deadline=None, derandomize=True,
-          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+@settings(
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
 @given(programs())
 @example(main(s.Store("arr", ANY, s.Const(1))))
 @example(main(s.Store("arr", ANY, s.Binary("+", s.Load("arr", ANY), s.Const(1)))))
-@example(main(s.For("v", "obj", CUR, (s.If(s.Binary("==", s.Load("arr", s.Local("v")), s.Const(0)), (s.Break(),)),)),
-              s.Store("cur", None, s.Local("v"))))
+@example(
+    main(
+        s.For("v", "obj", CUR, (s.If(s.Binary("==", s.Load("arr", s.Local("v")), s.Const(0)), (s.Break(),)),)),
+        s.Store("cur", None, s.Local("v")),
+    )
+)
 def test_random_programs_run_the_same_both_ways(made):
     require_same(made)
 
@@ -309,7 +354,11 @@ def test_a_choice_as_an_index_is_one_choice():
 def test_two_choices_in_one_statement_are_two():
     both = s.Store("arr", ANY, s.Binary("+", s.Load("arr", ANY), s.Const(1)))
     assert outcomes(both, state=(False, 0, -1, 0, 1)) == {
-        (False, 0, -1, 1, 1), (False, 0, -1, 2, 1), (False, 0, -1, 0, 1), (False, 0, -1, 0, 2)}
+        (False, 0, -1, 1, 1),
+        (False, 0, -1, 2, 1),
+        (False, 0, -1, 0, 1),
+        (False, 0, -1, 0, 2),
+    }
 
 
 def test_a_choice_that_a_callee_makes_may_be_an_index_of_its_caller():
@@ -326,7 +375,9 @@ def test_null_as_an_index_is_a_fault_only_where_it_is_null():
 
 
 def test_the_right_side_of_and_is_not_run_where_it_does_not_count():
-    guarded = s.If(s.Binary("and", s.Binary("!=", CUR, s.Const(-1)), s.Load("arr", CUR)), (s.Store("n", None, s.Const(2)),))
+    guarded = s.If(
+        s.Binary("and", s.Binary("!=", CUR, s.Const(-1)), s.Load("arr", CUR)), (s.Store("n", None, s.Const(2)),)
+    )
     assert outcomes(guarded) == {(False, 0, -1, 0, 0)}
     assert outcomes(guarded, state=(False, 0, 0, 1, 0)) == {(False, 2, 0, 1, 0)}
 
@@ -334,11 +385,14 @@ def test_the_right_side_of_and_is_not_run_where_it_does_not_count():
 def test_a_ring_begins_behind_its_start_and_ends_with_it():
     first = s.For("v", "obj", CUR, (s.Store("cur", None, s.Local("v")), s.Break()))
     assert [outcomes(first, state=(False, 0, c, 0, 0)) for c in (-1, 0, 1)] == [
-        {(False, 0, 0, 0, 0)}, {(False, 0, 1, 0, 0)}, {(False, 0, 0, 0, 0)}]
+        {(False, 0, 0, 0, 0)},
+        {(False, 0, 1, 0, 0)},
+        {(False, 0, 0, 0, 0)},
+    ]
 
 
 def test_division_is_towards_zero_and_by_zero_a_fault():
-    less = s.Binary("-", N, s.Const(5))                     # -5, -4, -3 for n = 0, 1, 2
+    less = s.Binary("-", N, s.Const(5))  # -5, -4, -3 for n = 0, 1, 2
     assert outcomes(s.Store("cur", None, s.Binary("/", less, s.Const(2)))) == {(False, 0, -2, 0, 0)}
     assert outcomes(s.Store("cur", None, s.Binary("%", less, s.Const(2)))) == {(False, 0, -1, 0, 0)}
     assert outcomes(s.Store("n", None, s.Binary("/", s.Const(1), N))) == {FAULT}
@@ -347,9 +401,15 @@ def test_division_is_towards_zero_and_by_zero_a_fault():
 HALF = s.Program("half", (), (s.If(FLAG, (s.Return(s.Const(2)),)),))
 
 
-@pytest.mark.parametrize("use", [s.Store("n", None, s.Call("half", ())), s.Assign("i", s.Call("half", ())),
-                                 s.Assign("i", s.Cond(FLAG, s.Const(1), s.Call("half", ()))),
-                                 s.Assign("i", s.Binary("+", s.Call("half", ()), s.Const(1)))])
+@pytest.mark.parametrize(
+    "use",
+    [
+        s.Store("n", None, s.Call("half", ())),
+        s.Assign("i", s.Call("half", ())),
+        s.Assign("i", s.Cond(FLAG, s.Const(1), s.Call("half", ()))),
+        s.Assign("i", s.Binary("+", s.Call("half", ()), s.Const(1))),
+    ],
+)
 def test_a_function_that_returns_a_value_on_some_paths_only_is_not_used_as_one(use):
     world = world_of(main(use, half=HALF))
     with pytest.raises(ModelError, match="returns no value is used as one"):
@@ -360,8 +420,9 @@ def test_a_function_that_returns_a_value_on_some_paths_only_is_not_used_as_one(u
 def test_a_function_that_returns_a_value_on_every_path_that_can_be_is_used_as_one():
     """Behind the last `if` nothing comes any more: n is 0, 1 or 2."""
     tests = tuple(s.If(s.Binary("==", N, s.Const(k)), (s.Return(s.Const(k + 5)),)) for k in range(3))
-    assert outcomes(s.Store("n", None, s.Call("all", ())), state=(False, 2, -1, 0, 0), all=s.Program("all", (), tests)) == {
-        (False, 7, -1, 0, 0)}
+    assert outcomes(
+        s.Store("n", None, s.Call("all", ())), state=(False, 2, -1, 0, 0), all=s.Program("all", (), tests)
+    ) == {(False, 7, -1, 0, 0)}
 
 
 def test_its_value_need_not_be_used():
@@ -380,7 +441,27 @@ def test_a_loop_without_an_end_is_an_error_with_its_place():
 
 # ------------------------------------------------------------------------------------------------- C's types
 TYPES = [U8, UINT, ULONG, INT, LONG]
-EDGES = [0, 1, 2, 3, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, -1, -2, -7, -128, -2**31, -2**63]
+EDGES = [
+    0,
+    1,
+    2,
+    3,
+    127,
+    128,
+    255,
+    256,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**32,
+    2**63 - 1,
+    -1,
+    -2,
+    -7,
+    -128,
+    -(2**31),
+    -(2**63),
+]
 XS = [-300, -257, -256, -255, -129, -128, -3, -1, 0, 1, 2, 7, 127, 128, 200, 255, 256, 300]
 
 
@@ -398,8 +479,13 @@ def c_expressions(draw: Any, depth: int = 3) -> s.Expr:
             return s.Cast(draw(inner), ctype)
         case "cond":
             test = s.Binary("<", draw(inner), draw(inner))
-            return s.Cond(draw(st.sampled_from([test, s.Const(True), s.Const(False)])), draw(inner), draw(inner),
-                          s.NOWHERE, ctype)
+            return s.Cond(
+                draw(st.sampled_from([test, s.Const(True), s.Const(False)])),
+                draw(inner),
+                draw(inner),
+                s.NOWHERE,
+                ctype,
+            )
         case "&":
             return s.Binary("&", draw(inner), s.Const(draw(st.sampled_from([1, 7, 8, 255]))), s.NOWHERE, ctype)
         case "<<" | ">>":
@@ -409,8 +495,8 @@ def c_expressions(draw: Any, depth: int = 3) -> s.Expr:
 
 def wrapped(value: int, ctype: CType) -> int:
     """The conversion as C11 6.3.1.3 has it: add or subtract one more than the maximum until it fits."""
-    value %= 2 ** ctype.bits
-    return value - 2 ** ctype.bits if ctype.signed and value >= 2 ** (ctype.bits - 1) else value
+    value %= 2**ctype.bits
+    return value - 2**ctype.bits if ctype.signed and value >= 2 ** (ctype.bits - 1) else value
 
 
 class Zero(Exception):
@@ -437,9 +523,16 @@ def by_hand(e: s.Expr, x: int) -> int:
             if e.op in "/%" and b == 0:
                 raise Zero
             quotient = 0 if e.op not in "/%" else -(abs(a) // abs(b)) if (a < 0) != (b < 0) else abs(a) // abs(b)
-            value = {"+": a + b, "-": a - b, "*": a * b, "/": quotient, "%": a - quotient * b, "&": a & b,
-                     "<<": a * 2 ** max(b, 0) if e.op == "<<" else 0,
-                     ">>": a // 2 ** max(b, 0) if e.op == ">>" else 0}[e.op]
+            value = {
+                "+": a + b,
+                "-": a - b,
+                "*": a * b,
+                "/": quotient,
+                "%": a - quotient * b,
+                "&": a & b,
+                "<<": a * 2 ** max(b, 0) if e.op == "<<" else 0,
+                ">>": a // 2 ** max(b, 0) if e.op == ">>" else 0,
+            }[e.op]
         case _:
             raise AssertionError(e)
     assert e.ctype is not None
@@ -449,7 +542,7 @@ def by_hand(e: s.Expr, x: int) -> int:
 @settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(c_expressions())
 @example(s.Cond(s.Const(True), s.Const(256), s.Load("x", None), s.NOWHERE, U8))
-@example(s.Binary("/", s.Const(-2**31), s.Unary("-", s.Const(1), s.NOWHERE, INT), s.NOWHERE, INT))
+@example(s.Binary("/", s.Const(-(2**31)), s.Unary("-", s.Const(1), s.NOWHERE, INT), s.NOWHERE, INT))
 def test_c_arithmetic_is_the_same_three_ways(e):
     program = s.Program("f", (), (s.Return(e),))
     world = make_world({}, {"x": (None, Range(-300, 300))}, {}, {}, {"f": program})

@@ -60,7 +60,7 @@ def test_outcomes_are_the_leaves_of_a_decision():
     assert t.outcomes(z3.If(B, X, z3.IntVal(0))) is None
     many = z3.IntVal(0)
     for i in range(1, 20):
-        many = z3.If(X == i, z3.IntVal(i), many)
+        many = z3.If(i == X, z3.IntVal(i), many)
     assert t.outcomes(many) is None
 
 

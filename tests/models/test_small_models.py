@@ -34,8 +34,9 @@ def lost(model: type) -> Property:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("variant, verdict", [
-    ("v6.1", "proved"), ("v6.1+recheck_removed", "refuted"), ("v6.1+latch_lost", "refuted")])
+@pytest.mark.parametrize(
+    "variant, verdict", [("v6.1", "proved"), ("v6.1+recheck_removed", "refuted"), ("v6.1+latch_lost", "refuted")]
+)
 def test_no_wakeup_is_lost_while_the_flag_is_tested_again_and_a_kick_is_kept(engine, variant, verdict):
     found = decide(QUEUE.QueueWaiter.variant(variant), lost(QUEUE.QueueWaiter), engine)
     assert found.name == verdict, found
@@ -74,7 +75,9 @@ print(json.dumps([found.name, found.worst_case]))
 
 def replayed(file: Path, model: str) -> list[object]:
     """The verdict of a replay in a new process, which has asked no engine before."""
-    done = subprocess.run([sys.executable, "-c", FRESH, str(file), model], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, str(file), model], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert isinstance(found, list)
@@ -92,11 +95,16 @@ def test_a_lost_wakeup_is_replayed_from_its_file_in_a_new_process(variant, tmp_p
 @pytest.mark.parametrize("engine", ENGINES)
 def test_with_functions_that_nobody_interrupts_no_wakeup_is_lost(engine):
     """The same text, cut only where the hypercall halts: the giver finds the waiter halted, or not yet begun."""
-    text = (MODELS / "queue_waiter.py").read_text().replace('grain="access"', 'grain="blocking"').replace("\n            step()\n", "\n")
+    text = (
+        (MODELS / "queue_waiter.py")
+        .read_text()
+        .replace('grain="access"', 'grain="blocking"')
+        .replace("\n            step()\n", "\n")
+    )
     model = module_of(textwrap.dedent(text)).QueueWaiter
     for variant in ("v6.1", "v6.1+recheck_removed"):
         assert decide(model.variant(variant), lost(model), engine).name == "proved"
-    assert decide(model.variant("v6.1+latch_lost"), lost(model), engine).name == "refuted"     # this is no race
+    assert decide(model.variant("v6.1+latch_lost"), lost(model), engine).name == "refuted"  # this is no race
 
 
 # ------------------------------------------------------------------------------------------------ the spin handler
@@ -133,9 +141,13 @@ def test_the_worst_wait_is_replayed_from_its_file_in_a_new_process(tmp_path):
     assert replayed(tmp_path / "wait.json", "spin_handler.SpinHandler") == ["proved", 5]
 
 
-@pytest.mark.parametrize("module, model, variants", [
-    (QUEUE, "QueueWaiter", ("v6.1", "v6.1+recheck_removed", "v6.1+latch_lost")),
-    (SPIN, "SpinHandler", ("v6.1", "v6.1+cursor_stays"))])
+@pytest.mark.parametrize(
+    "module, model, variants",
+    [
+        (QUEUE, "QueueWaiter", ("v6.1", "v6.1+recheck_removed", "v6.1+latch_lost")),
+        (SPIN, "SpinHandler", ("v6.1", "v6.1+cursor_stays")),
+    ],
+)
 def test_the_transitions_are_the_steps_in_every_reachable_state(module, model, variants):
     for variant in variants:
         states, count = require_agreement(getattr(module, model).variant(variant))
