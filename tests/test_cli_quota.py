@@ -27,12 +27,12 @@ def run(folder: Path, *words: str) -> tuple[int, str, str]:
 # The steps of the report that the model goes back to, as they stand in the text form.
 REPORT = (
     r"sleep\(a\)",                                   # a goes to sleep,
-    r"weight\[gA\]: \d+ -> 2$",                      # and its group is left with MIN_SHARES;
-    r"throttle_cfs_rq\(\)",                          # b goes on until the quota is used up;
+    r"weight\[gA\]: \d+ -> 2\b",                     # and its group is left with MIN_SHARES;
+    r"\bthrottle_cfs_rq",                            # b goes on until the quota is used up;
     r"wake\(a\)",                                    # a is woken, and its weight stays as it is;
-    r"unthrottle_cfs_rq\(\)",                        # the next period begins;
-    r"curr: \S+ -> gA$",                             # a runs;
-    r"vruntime\[gA\]: \S+ -> \d+$",                 # a tick later, its vruntime has leapt;
+    r"\bunthrottle_cfs_rq",                          # the next period begins;
+    r"curr: \S+ -> gA\b",                            # a runs;
+    r"vruntime\[gA\]: -1 -> 7\b",                    # a tick later, its vruntime has leapt;
     r"<- wait begins",                               # and a waits.
     r"wait ends after \d+",
 )
@@ -62,10 +62,12 @@ def test_the_wait_grows_with_the_ratio_and_not_with_a_fix(tmp_path):
         assert code == 0
         return [r["worst_case"] for r in json.loads(out)["results"]]
 
-    low, middle, high = worst("v4.14")
-    assert high - middle == 2 * (middle - low) > 0          # a line through the three points
+    # Twice the ratio; before 5.8 a wait of 9 ticks is there whatever the ratio. An independent search, which
+    # tests/independent holds against the model, gives the same.
+    assert worst("v6.1") == [8, 16, 32]
+    assert worst("v4.14") == [9, 16, 32]
     for fix in ("drop_guard", "preserve_when_empty", "reweight_at_unthrottle"):
-        assert len(set(worst(f"v4.14+{fix}"))) == 1
+        assert worst(f"v6.1+{fix}") == [7, 7, 7]
 
 
 @pytest.mark.parametrize("words", [
@@ -129,7 +131,7 @@ def test_an_edited_counterexample_is_refused(tmp_path):
 
 
 def test_the_proof_suite_is_as_declared_on_the_command_line(tmp_path):
-    code, out, err = run(tmp_path, "prove", "quota_reweight", "--json")
+    code, out, err = run(tmp_path, "prove", "quota_reweight:bounded_wait", "--json")
     assert (code, err) == (0, "")
     rows = json.loads(out)["results"]
     assert rows and all(r["verdict"] == r["expected"] for r in rows)

@@ -53,6 +53,13 @@ def _acts(expressions: Iterable[s.Expr]) -> bool:
     return any(isinstance(e, s.Call | s.Choose) for x in expressions for e in s.expressions(x))
 
 
+def _stored(node: ast.AST) -> frozenset[str]:
+    """The names that are assigned somewhere in a node; the variables of comprehensions are others."""
+    own = {n for g in ast.walk(node) if isinstance(g, ast.comprehension) for n in ast.walk(g.target)}
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                     and n not in own)
+
+
 def _calls(node: ast.expr) -> bool:
     return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
@@ -239,12 +246,11 @@ class _Front:
         return [s.While(s.Const(True, loc), (*needed, leave, *inner), (), loc)]
 
     def for_(self, name: str, source: ast.expr, body: list[ast.stmt], loc: s.Loc) -> list[s.Stmt]:
+        if name in set().union(*(_stored(x) for x in body)):
+            self.fail(source, f"`{name}` counts this loop and is assigned in it", "use another local name")
         match source:
             case ast.Call(func=ast.Name(id="range"), args=args) if len(args) in (1, 2):
                 self.kinds[name] = "int"
-                if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                       for x in body for n in ast.walk(x)):
-                    self.fail(source, f"`{name}` counts this loop and is assigned in it", "use another local name")
                 inner = self.block(body)
                 here, (low, high) = s.Local(name, loc), ([s.Const(0, loc), *(self.constant(a) for a in args)])[-2:]
                 last = s.Binary("-", high, s.Const(1, loc), loc)
@@ -396,9 +402,7 @@ class _Front:
 
     def assigned(self) -> frozenset[str]:
         if not hasattr(self, "_assigned"):
-            inner = {n for g in ast.walk(self.node) if isinstance(g, ast.comprehension) for n in ast.walk(g.target)}
-            self._assigned = frozenset(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)
-                                       and isinstance(n.ctx, ast.Store) and n not in inner)
+            self._assigned = _stored(self.node)
         return self._assigned
 
     def access(self, node: ast.Attribute | ast.Subscript) -> _Typed:

@@ -127,6 +127,9 @@ REFUSED = {
         "while",
     ),
     "the variable of range assigned": ("for i in range(3): i = 2", "is assigned in it", "another local name"),
+    "the variable of a loop assigned": ("for v in self.obj: v = self.cur", "is assigned in it", "another local name"),
+    "two loops of one variable": (
+        "for v in self.obj:\n        for v in self.obj: pass", "is assigned in it", "another local name"),
     "arithmetic with enumerators": ("self.n = self.state + 1", "not a number", "."),
     "pointer arithmetic": ("self.cur = self.cur + 1", "pointer", "."),
 }

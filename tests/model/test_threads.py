@@ -425,10 +425,10 @@ def blocks(draw: Any, depth: int, loop: bool) -> list[str]:
         else:
             head = {
                 "while": f"while {draw(TEST)}:",
-                "for": "for y in self.obj:",
-                "ring": "for y in ring(self.obj, after=self.cur):",
+                "for": f"for z{depth} in self.obj:",
+                "ring": f"for z{depth} in ring(self.obj, after=self.cur):",
             }[what]
-            inner = draw(blocks(depth - 1, True))
+            inner = [f"y = z{depth}"] * (what != "while") + draw(blocks(depth - 1, True))
             out += [head, *("    " + x for x in (["step()"] if what == "while" else []) + inner)]
     return out
 
@@ -441,13 +441,13 @@ START = ("x: Range(0, 2) = 0", "y: obj = self.obj.p", "b: Bool() = False")
 @example(
     [
         "self.wait(x)",
-        "for y in self.obj:",
-        "    while self.arr[y] == x:",
+        "for z in self.obj:",
+        "    while self.arr[z] == x:",
         "        step()",
         "        block(until=self.flag)",
         "self.arr[y] = x",
     ],
-    ["for y in ring(self.obj, after=self.cur):", "    if b:", "        continue", "    block(until=self.flag)"],
+    ["for z in ring(self.obj, after=self.cur):", "    if b:", "        continue", "    block(until=self.flag)"],
 )
 @example(
     ["while self.flag:", "    step()", "    x = self.wait(x)", "    if b:", "        continue", "    self.n = x"],
