@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -36,3 +37,14 @@ def module_functions(function: Callable[..., Any], program: s.Program) -> dict[s
     closure = inspect.getclosurevars(inspect.unwrap(function)).nonlocals
     known = {**names, **closure}
     return {n: known[n] for n in s.calls(program.body) if inspect.isfunction(known.get(n))}
+
+
+def returned_fields(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names after ``self.`` of what a method returns as it is: ``return self.curr``, ``return self.my_q[se]``."""
+    found = []
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))):
+        value = node.value if isinstance(node, ast.Return) else None
+        value = value.value if isinstance(value, ast.Subscript) else value
+        if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+            found.append(value.attr)
+    return tuple(found)

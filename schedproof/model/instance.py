@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import z3
@@ -17,12 +17,11 @@ from schedproof.lang import terms as t
 from schedproof.lang.execute import Executor, runs
 from schedproof.lang.interpret import Blocked, Interpreter, Memory, Oracle
 from schedproof.lang.paths import Heap, Result
-from schedproof.lang.python import from_python
-from schedproof.lang.source import module_functions
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event
 from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
+from schedproof.model.formulas import Formulas
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
 
@@ -407,52 +406,29 @@ class Instance:
                              self.world.programs[name].loc.line)
         return t.simplify(result.value)
 
-    def _with_formula(self, formula: Callable[..., Any]) -> str:
-        """The program of a formula, which is evaluated on the model's own methods, never on C."""
-        if formula not in self._formula_names:
-            name = f"formula {len(self._formula_names)} {formula.__module__}.{formula.__qualname__}"
-            programs = dict(self._formulas.programs)
-            programs[name] = from_python(formula, self.scope)
-            todo = [(formula, programs[name])]
-            while todo:
-                for helper, function in module_functions(*todo.pop()).items():
-                    program = from_python(function, self.scope)
-                    if programs.setdefault(helper, program) is program:
-                        todo.append((function, program))
-                    elif programs[helper] != program:
-                        raise ModelError(f"`{helper}` is two functions", program.loc.file, program.loc.line,
-                                         "give one of them another name")
-            self.__dict__["_formulas"] = replace(self._formulas, programs=programs)
-            self._formula_names[formula] = name
-        return self._formula_names[formula]
-
     @cached_property
-    def _formula_names(self) -> dict[Callable[..., Any], str]:
-        return {}
-
-    @cached_property
-    def _formulas(self) -> World:
+    def _formulas(self) -> Formulas:
         base = make_world(self.universes, self._declared, self._links, self._constants, self.model.programs)
-        return replace(base, variables=self.world.variables)
+        return Formulas(replace(base, variables=self.world.variables), self.model)
 
     def predicate(self, formula: Callable[..., Any]) -> z3.BoolRef:
         """A property's formula as a term over the state."""
-        name = self._with_formula(formula)
-        executor = Executor(self._formulas, self.ranges)
+        name = self._formulas.name(formula)
+        executor = Executor(self._formulas.world, self.ranges)
         result = executor.run(name, [], self.heap)
         for fault in result.faults:
             if executor.feasible(t.simplify(self._thaw(t.z3_of(fault.guard)))):
                 raise ModelError(f"{formula.__qualname__}: {fault.message}", fault.loc.file, fault.loc.line,
                                  "test before that it does not come to that, in every state of the domains")
         if result.value is None:
-            loc = self._formulas.programs[name].loc
+            loc = self._formulas.world.programs[name].loc
             raise ModelError(f"{formula.__qualname__} returns no value, or not on every path", loc.file, loc.line)
         return self._thaw(t.z3_of(t.truth(t.simplify(result.value))))
 
     def evaluate(self, formula: Callable[..., Any], state: State) -> int | bool:
         """A property's formula in one state, on the plain interpreter."""
-        name = self._with_formula(formula)
-        value = Interpreter(self._formulas, self.memory(state), Oracle()).run(name, []).value
+        name = self._formulas.name(formula)
+        value = Interpreter(self._formulas.world, self.memory(state), Oracle()).run(name, []).value
         if value is None:
             raise ModelError(f"{formula.__qualname__} returns no value")
         return value
@@ -479,19 +455,6 @@ class Instance:
                 raise ModelError(f"{name} takes {len(program.params)} arguments here, {len(known.params)} in the model",
                                  program.loc.file, program.loc.line)
         return Instance(self.model, self.name, self.params, self.switches, {**self.overrides, **programs})
-
-
-@lru_cache(maxsize=1024)
-def _formula(formula: Callable[..., Any], model: type[Model]) -> Mapping[str, s.Program]:
-    """A formula and the module functions that it calls. Read once, so that all instances judge by the same text."""
-    programs = {formula.__name__: from_python(formula, model.scope)}
-    todo = [(formula, programs[formula.__name__])]
-    while todo:
-        for helper, function in module_functions(*todo.pop()).items():
-            if helper not in programs:
-                programs[helper] = from_python(function, model.scope)
-                todo.append((function, programs[helper]))
-    return programs
 
 
 def _some(guard: z3.BoolRef, choices: list[Any]) -> z3.BoolRef:
