@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
 from schedproof.lang.scope import Scope
+from schedproof.lang.source import returned_fields
 from schedproof.model.domains import NULL, Bool, Domain, Enum, Int, Link, Pointer, Range, Values
 
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
