@@ -22,7 +22,7 @@ prove: $(STAMP)
 	$(BIN)/python -m pytest properties/
 
 test: $(STAMP)
-	$(BIN)/python -m pytest tests/
+	$(BIN)/python -m pytest -n auto tests/
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
