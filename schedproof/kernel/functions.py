@@ -13,6 +13,7 @@ from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
+from schedproof.lang.rewrite import renamed, without_places
 from schedproof.lang.syntax import Program
 from schedproof.model.instance import Instance
 
@@ -39,7 +40,7 @@ class Read:
     @property
     def shape(self) -> frozenset[tuple[str, str]]:
         """What the programs are, wherever they stand: types of fields, values of enumerators and macros are in it."""
-        return frozenset((n, re.sub(r"Loc\([^()]*\)", "", repr(p))) for n, p in self.programs.items())
+        return frozenset((n, repr(without_places(p))) for n, p in self.programs.items())
 
 
 def read_function(tree: Tree, function: str, file: str, model: Any, config: Config = DEFAULT) -> Read:
@@ -58,7 +59,14 @@ def read_function(tree: Tree, function: str, file: str, model: Any, config: Conf
         return Read(function, file, "not_executable", {}, f"{program.loc}: {function} takes {len(program.params)} "
                     f"arguments, the model's method {len(known.params)}")
     macros = frozenset().union(*reader.macros.values()) if reader.macros else frozenset()
-    return Read(function, program.loc.file, "read", dict(reader.programs), macros=macros)
+    return Read(function, program.loc.file, "read", _apart(reader.programs, model), macros=macros)
+
+
+def _apart(programs: Mapping[str, Program], model: Any) -> dict[str, Program]:
+    """The programs under names that hide none of the model's own methods: only kernel functions are replaced by C."""
+    hidden = [n for n in programs if n in model.programs and n not in model.kernel_functions()]
+    names = {n: f"{n}@C" for n in hidden}
+    return {names.get(n, n): renamed(p, names) if names else p for n, p in programs.items()}
 
 
 def read_model(tree: Tree, model: Any, config: Config = DEFAULT, kept: Mapping[str, Read] | None = None,

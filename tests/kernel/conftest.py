@@ -17,8 +17,10 @@ MAKEFILE = "VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 7\nEXTRAVERSION =\n"
 
 def _real(wanted: tuple[int, int]) -> Tree:
     base = os.environ.get("SCHEDPROOF_TREES")
+    give_up = pytest.fail if os.environ.get("SCHEDPROOF_REQUIRE_TREES") else pytest.skip
     if not base:
-        pytest.skip("SCHEDPROOF_TREES does not name a folder with kernel trees")
+        give_up("SCHEDPROOF_TREES does not name a folder with kernel trees")
+    assert base
     for folder in sorted(p for p in Path(base).iterdir() if p.is_dir()):
         try:
             tree = Tree(folder)
@@ -26,7 +28,8 @@ def _real(wanted: tuple[int, int]) -> Tree:
                 return tree
         except InputError:
             continue
-    pytest.skip(f"no tree of {wanted[0]}.{wanted[1]} in {base}")
+    give_up(f"no tree of {wanted[0]}.{wanted[1]} in {base}")
+    raise AssertionError
 
 
 @pytest.fixture(scope="session")
