@@ -11,6 +11,9 @@ from typing import Any
 from schedproof.commands._common import Options, check_settings, common, enter_suite
 from schedproof.console import emit, progress_text
 from schedproof.errors import InputError
+from schedproof.kernel.commits import commits
+from schedproof.kernel.patch import Patch, parse_patches, read_patches
+from schedproof.kernel.tree import Tree
 from schedproof.results import exit_code
 
 HELP = "which verdicts a patch changes"
@@ -18,7 +21,8 @@ HELP = "which verdicts a patch changes"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("patches", metavar="PATCH", nargs="+",
-                        help="a patch: mail, mailbox or diff; - for standard input; several are a series")
+                        help="a patch: mail, mailbox or diff; - for standard input; several are a series; or a commit "
+                        "or a range A..B of the repository --tree")
     parser.add_argument("--tree", metavar="DIR", required=True, help="the kernel tree that the patch applies to")
     parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     parser.add_argument("--model", metavar="MODEL", help="only this model (default: all that the patch touches)")
@@ -30,21 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from schedproof import registry
     from schedproof.kernel.check import check
-    from schedproof.kernel.patch import parse_patches, read_patches
-    from schedproof.kernel.tree import Tree
     from schedproof.report import formats, render
 
     enter_suite(args)
     format = "json" if args.json else args.format
     if format not in formats():
         raise InputError(f"unknown format {format!r}; known: {', '.join(formats())}")
-    tree = Tree(Path(args.tree), args.rev)
-    patches = []
-    for name in args.patches:
-        if name == "-":
-            patches += parse_patches(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input")
-        else:
-            patches += read_patches([name])
+    tree, patches = asked(args)
     models: dict[str, tuple[Any, Any]] = {}
     for name in registry.model_names() if args.model is None else [args.model]:
         for model in registry.model_classes(name):
@@ -59,6 +55,26 @@ def run(args: argparse.Namespace) -> int:
     elif told:
         emit("\n".join(render(r, format) for r in told), args.out)
     return exit_code(r.code for r in reports)
+
+
+def asked(args: argparse.Namespace) -> tuple[Tree, list[Patch]]:
+    """The tree before, and the patches: from files and standard input, or commits of the repository ``--tree``."""
+    path, patches = Path(args.tree), []
+    if len(args.patches) == 1 and args.patches[0] != "-" and not Path(args.patches[0]).exists() and _repository(path):
+        if args.rev:
+            raise InputError(f"{args.patches[0]}: a commit is checked on its own parent: leave out --rev")
+        return commits(path, args.patches[0])
+    tree = Tree(path, args.rev)
+    for name in args.patches:
+        if name == "-":
+            patches += parse_patches(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input")
+        else:
+            patches += read_patches([name])
+    return tree, patches
+
+
+def _repository(path: Path) -> bool:
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
 def refuse_unknown(args: argparse.Namespace, models: dict[str, tuple[Any, Any]]) -> None:

@@ -87,15 +87,12 @@ def _time_passes(graph: Graph) -> None:
         raise graph.complain("time cannot pass", next(s for s in graph.steps if s in stuck))
 
 
-def worst_case(graph: Graph, waiting: Callable[..., Any], cost: str) -> Bound | None:
-    """The exact worst case of a wait, by the definition: steps that start in a waiting state. None: nobody waits."""
-    waits = {s for s in graph.steps if graph.holds(waiting, s)}
+def worst_case(graph: Graph, waits: set[State], cost: str) -> Bound:
+    """The exact worst case of a wait, by the definition: steps that start in a waiting state."""
     part = nx.MultiDiGraph()
     part.add_nodes_from(waits)
     part.add_edges_from((state, there, {"cost": taken.costs.get(cost, 0)}) for state in waits
                         for taken, there in graph.steps[state] if there in waits)
-    if not waits:
-        return None
     components = list(nx.strongly_connected_components(part))
     where = {s: i for i, component in enumerate(components) for s in component}
     if any(where[a] == where[b] and c > 0 for a, b, c in part.edges(data="cost")):
@@ -131,14 +128,17 @@ class Reference:
     def judge(self, property: Property, graph: Graph, common: dict[str, Any]) -> Verdict:
         kind, states = property.kind, graph.steps
         if isinstance(kind, Within | WorstCase):
-            worst = worst_case(graph, kind.waiting, kind.cost)
-            if worst is None:
+            waits = {s for s in states if graph.holds(kind.waiting, s)}
+            if not waits:
                 return Vacuous(**common, reason="no state waits")
+            worst = worst_case(graph, waits, kind.cost)
             common = {**common, "worst_case": worst, "unit": kind.cost}
             bound = kind.bound if isinstance(kind, Within) else worst
             bound = bound(graph.instance.view) if callable(bound) else bound
             if worst == "unbounded" or worst > bound:  # type: ignore[operator]
                 return Refuted(**common)
+            if all(there in waits for s in waits for _, there in states[s]):
+                return Vacuous(**{**common, "worst_case": None}, reason="the wait is entered, and no step ever ends it")
         elif graph.stopped or (isinstance(kind, Reachable) and not any(graph.holds(kind.formula, s) for s in states)):
             return Refuted(**common)
         premise = kind.premise if isinstance(kind, Invariant) else None

@@ -36,8 +36,11 @@ def commits(path: Path, spec: str) -> tuple[Tree, list[Patch]]:
         base = git(path, "rev-parse", "--verify", "--quiet", "--end-of-options",
                    f"{spec.partition('..')[0] or 'HEAD'}^{{commit}}").decode().strip()
     else:
-        base = git(path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{spec}^{{commit}}").decode().strip()
-        found, base = [base], _parent(path, base)
+        try:
+            commit = git(path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{spec}^{{commit}}")
+        except InputError:
+            raise InputError(f"{spec}: neither a file nor a commit of {path}") from None
+        found, base = [commit.decode().strip()], _parent(path, commit.decode().strip())
     return Tree(path, base), [_patch(path, commit) for commit in found]
 
 

@@ -184,7 +184,10 @@ def test_spin_handler(variant):
 def test_queue_waiter(variant):
     instance = small("queue_waiter").QueueWaiter.variant(variant)
     found = require_same(instance, Property("p", None, "", WorstCase(sleeps, "steps")))
-    require_worst(instance, sleeps, "steps", found.worst_case)
+    # Where a kick is always lost, no step ever ends the sleep: a bound on it would say nothing.
+    assert (found.name == "vacuous") == (variant == "v6.1+latch_lost")
+    if found.name != "vacuous":
+        require_worst(instance, sleeps, "steps", found.worst_case)
 
 
 # ----------------------------------------------------------------------------------------------- random models

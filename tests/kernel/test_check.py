@@ -66,7 +66,7 @@ def copy_of(tree: Tree, folder: Path, **files: str) -> Path:
 
 
 def refuted_before(tree: Tree) -> set[str]:
-    """What a release is refuted in, as the issue has it."""
+    """What a release is refuted in."""
     return {"bounded_wait", "no_stale_run"} if tree.version()[:2] == (6, 1) else {"no_stale_run"}
 
 
@@ -368,3 +368,35 @@ def test_an_unreadable_patch_is_one_line(small: Path):
     done = run(small, "check", "good.patch", "--tree", "tree")
     (small / "good.patch").chmod(0o600)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+
+
+def test_commits_and_ranges_of_a_repository_are_checked_on_their_parents(check, tree_61: Tree, tmp_path: Path):
+    repository = tmp_path / "repository"
+    shutil.copytree(tree_61.path / "kernel", repository / "kernel")
+    shutil.copytree(tree_61.path / "include", repository / "include")
+    shutil.copy(tree_61.path / "Makefile", repository)
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=n@example.org", *words],
+                       check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "base")
+    file = repository / FAIR
+    text = file.read_text()
+    file.write_text(edited(text, NAME, (GUARD, "")))
+    git("commit", "-qam", "drop the guard")
+    file.write_text(text)
+    git("commit", "-qam", "put it back")
+    for spec, code, subjects in (("HEAD~1", 0, ["drop the guard"]), ("HEAD", 1, ["put it back"]),
+                                 ("HEAD~2..HEAD", 1, ["drop the guard", "put it back"])):
+        done = subprocess.run([sys.executable, "-m", "schedproof", "check", spec, "--tree", str(repository), "--json"],
+                              cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert [p["subject"] for p in json.loads(done.stdout)["patches"]] == subjects
+    refused = (("HEAD~9", "neither a file nor a commit"), ("HEAD~2", "root commit"), ("HEAD..HEAD", "no commits"))
+    for spec, said in refused:
+        done = subprocess.run([sys.executable, "-m", "schedproof", "check", spec, "--tree", str(repository)],
+                              cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "") and said in done.stderr and done.stderr.count("\n") == 1
