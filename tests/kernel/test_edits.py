@@ -31,7 +31,8 @@ LAST = r"\}\n\Z"
 BEGIN = r"\A"
 
 KEEP = r"\g<0>"
-GUARD_TEXT = "\tif (%s(gcfs_rq))\n\t\treturn;\n" % "throttled_hierarchy"
+GUARDED = "throttled_hierarchy"
+GUARD_TEXT = f"\tif ({GUARDED}(gcfs_rq))\n\t\treturn;\n"
 
 EQUAL: dict[str, Steps] = {
     "inverted with swapped branches": ((GUARD, "\tif (!throttled_hierarchy(gcfs_rq)) {\n\t\t;\n\t} else {\n"
