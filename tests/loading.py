@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -14,9 +16,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
 import z3
 
 from schedproof.model.concrete import steps
+
+
+def need(tool: str) -> None:
+    """Skip a test whose tool is not installed; in continuous integration, which installs it, that is a failure."""
+    if not shutil.which(tool):
+        give_up = pytest.fail if os.environ.get("SCHEDPROOF_REQUIRE_TREES") else pytest.skip
+        give_up(f"no {tool}")
+
 
 MODELS = Path(__file__).parent / "models"
 HEAD = """\

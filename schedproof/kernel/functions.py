@@ -122,8 +122,3 @@ def release_for(model: Any, tree: Tree) -> str:
 def _number(release: str) -> tuple[int, int] | None:
     parts = release.removeprefix("v").split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) >= 2 and all(p.isdigit() for p in parts[:2]) else None
-
-
-def definitions(tree: Tree, file: str, config: Config = DEFAULT) -> frozenset[str]:
-    """The functions that a file defines under the configuration."""
-    return frozenset(sources(tree, config).unit(file).functions) if tree.exists(file) else frozenset()

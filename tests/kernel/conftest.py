@@ -3,43 +3,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from schedproof.errors import InputError
 from schedproof.kernel import Tree
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 7\nEXTRAVERSION =\n"
 
 
-def _real(wanted: tuple[int, int]) -> Tree:
-    base = os.environ.get("SCHEDPROOF_TREES")
-    give_up = pytest.fail if os.environ.get("SCHEDPROOF_REQUIRE_TREES") else pytest.skip
-    if not base:
-        give_up("SCHEDPROOF_TREES does not name a folder with kernel trees")
-    assert base
-    for folder in sorted(p for p in Path(base).iterdir() if p.is_dir()):
-        try:
-            tree = Tree(folder)
-            if tree.version()[:2] == wanted:
-                return tree
-        except InputError:
-            continue
-    give_up(f"no tree of {wanted[0]}.{wanted[1]} in {base}")
-    raise AssertionError
+@pytest.fixture(scope="session", name="tree_61")
+def _tree_61(tree_61: Path) -> Tree:
+    """The folder that all tests share, as a tree; it skips, or fails, where there is none."""
+    return Tree(tree_61)
 
 
-@pytest.fixture(scope="session")
-def tree_61() -> Tree:
-    return _real((6, 1))
-
-
-@pytest.fixture(scope="session")
-def tree_612() -> Tree:
-    return _real((6, 12))
+@pytest.fixture(scope="session", name="tree_612")
+def _tree_612(tree_612: Path) -> Tree:
+    return Tree(tree_612)
 
 
 @pytest.fixture(params=["tree_61", "tree_612"])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from schedproof.errors import InputError
 from schedproof.kernel.config import DEFAULT_OPTIONS, Condition, Config
 from schedproof.kernel.preprocess import preprocess, without_comments
+from tests.loading import need
 
 CONFIG = Config({"CONFIG_A": "y", "CONFIG_N": "5", "CONFIG_HEX": "0x10", "CONFIG_NAME": '"x"'})
 KNOWN = {"ONE": 1, "TEN": 10}
@@ -117,8 +117,7 @@ EXPRESSIONS = st.recursive(
 @settings(max_examples=30, deadline=None)
 @given(st.lists(EXPRESSIONS, min_size=20, max_size=20))
 def test_same_as_the_compiler(expressions: list[str]):
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc")
+    need("gcc")
     source = "#define ONE 1\n#define TEN 10\n" + "".join(
         f"#if {e}\nyes{i}\n#endif\n" for i, e in enumerate(expressions))
     done = subprocess.run(["gcc", "-E", "-P", "-w", "-"], input=source, capture_output=True, text=True, check=True)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import base64
 import difflib
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from schedproof.errors import InputError
 from schedproof.kernel.patch import apply, parse_patches, read_patches
 from schedproof.kernel.touched import touched_functions
 from schedproof.kernel.tree import Tree
+from tests.loading import need
 
 MakeTree = Callable[..., Tree]
 FILE = "kernel/sched/a.c"
@@ -194,8 +194,7 @@ def test_any_diff_applies(old: list[str], new: list[str], context: int, tmp_path
 
 
 def test_same_as_git_apply(make_tree: MakeTree):
-    if not shutil.which("git"):
-        pytest.skip("no git")
+    need("git")
     new = OLD.replace("b->size", "b->size + 1").replace("x + LIMIT", "x - LIMIT")
     tree = make_tree("/* a line more */\n" + OLD)
     text = diff(OLD, new)

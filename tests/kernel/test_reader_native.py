@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from schedproof.kernel import Tree, read
 from schedproof.lang.interpret import run_function
+from tests.loading import need
 
 HEAD = """
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
@@ -201,8 +201,7 @@ FUNCTIONS = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc")
+    need("gcc")
     folder = tmp_path_factory.mktemp("native")
     (folder / "code.c").write_text(FOR_GCC)
     subprocess.run(["gcc", "-O1", "-w", "-fwrapv", "-shared", "-fPIC", "-o", "code.so", "code.c"], cwd=folder,

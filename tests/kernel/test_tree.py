@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from schedproof.errors import InputError
 from schedproof.kernel.tree import LARGEST, Absent, Tree
+from tests.loading import need
 
 MakeTree = Callable[..., Tree]
 A, B = "int f(int x)\n{\n\treturn x;\n}\n", "int f(int x)\n{\n\treturn x + 1;\n}\n"
@@ -24,8 +24,7 @@ def git(folder: Path, *args: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    if not shutil.which("git"):
-        pytest.skip("no git")
+    need("git")
     folder = tmp_path / "work"
     (folder / "kernel/sched").mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
