@@ -25,13 +25,15 @@ class Model:
     Class attributes declare what there is (``Object``, ``Link``, ``Constant``, domains, ``Switch``, ``Param``);
     methods say what happens. ``releases`` maps a kernel release to its switches, ``fixes`` a fix to the switches
     that it changes, ``mutants`` likewise for deliberate faults that are never offered as fixes. ``dead`` lists, a
-    release, the actions that it cannot enable and why. The text of the methods is read when the class is made.
+    release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which no
+    method stands to their files: they are read from C only. The text of the methods is read when the class is made.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fixes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     mutants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     dead: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    functions: ClassVar[Mapping[str, str]] = {}
     scaled: ClassVar[Mapping[str, str]] = {}
     vocabulary: ClassVar[Vocabulary] = Vocabulary()
 
@@ -72,8 +74,8 @@ class Model:
 
     @classmethod
     def kernel_functions(cls) -> dict[str, str]:
-        """The kernel functions that methods stand for, with their files."""
-        return {n: m.file for n, m in cls.marks.items() if m.kind == "kernel"}
+        """The kernel functions that methods stand for and those that are read from C only, with their files."""
+        return {**cls.functions, **{n: m.file for n, m in cls.marks.items() if m.kind == "kernel"}}
 
     @classmethod
     def settings(cls, name: str) -> dict[str, Any]:
