@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from schedproof import registry
-    from schedproof.kernel.conform import conform
+    from schedproof.kernel.conform import best_of, conform
     from schedproof.kernel.tree import Tree
     from schedproof.report import render
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         for model in registry.model_classes(name):
             with progress_text(f"{name} against {tree.label}", args.quiet) as show:
                 reports.append(conform(tree, model, name, args.variant, progress=show))
-    functions = [f for r in reports for f in r.functions]
+    functions = best_of(f for r in reports for f in r.functions)
     if args.json:
         emit(render({"functions": [f.to_json() for f in functions]}, "json"))
     else:

@@ -49,6 +49,7 @@ def describe(name: str) -> dict[str, Any]:
         "switches": {key: list(switch.values) for key, switch in switches.items()},
         "parameters": {key: {"default": p.default, "low": p.low, "high": p.high, "what": p.what}
                        for key, p in registry.parameters_of(name).items()},
+        "functions": {key: file for model in classes for key, file in model.kernel_functions().items()},
         "properties": [{"name": p.name, "facts": p.facts, "kind": p.kind.word, "headline": p.headline,
                         "statement": " ".join(p.statement.split()), "holds": list(p.holds), "fails": list(p.fails),
                         "instance": dict(p.instance)} for p in registry.properties(name)],
@@ -78,6 +79,8 @@ def text(model: dict[str, Any]) -> str:
     block("switches", {key: " | ".join(map(_value, values)) for key, values in model["switches"].items()})
     block("parameters", {key: f"{p['default']} ({p['low']} to {p['high']})" + (f": {p['what']}" if p["what"] else "")
                          for key, p in model["parameters"].items()})
+    block("kernel functions", {file: ", ".join(f for f, where in model["functions"].items() if where == file)
+                               for file in dict.fromkeys(model["functions"].values())})
     block("mutants (deliberate faults that show that a property can fail)", assigned(model["mutants"]))
     block("properties", {p["name"]: _property(p) for p in model["properties"]})
     return "\n".join(lines) + "\n"

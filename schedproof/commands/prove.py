@@ -48,6 +48,9 @@ def prove(args: argparse.Namespace) -> int:
         raise InputError("--rev needs --tree DIR: it names a revision of that repository")
     enter_suite(args)
     selected = registry.select(args.what)
+    if args.what is not None and not selected:
+        raise InputError(f"{args.what} has no property yet: `schedproof conform {args.what} --tree DIR` compares its "
+                         "functions with a tree")
     for model in dict.fromkeys(model for model, _ in selected):
         check_settings(model, args.settings, registry.parameters_of(model))
     if args.tree:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each modelled function against a tree's C: under which switches the method and the C are one and the same."""
+"""Each modelled function against a tree's C: under which switches the method and the C are one and the same.
+
+A function for which the model has no method is ``executed`` when it was read and runs on exact values.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +24,8 @@ MOST_ASSIGNMENTS = 512
 
 @dataclass(frozen=True)
 class Conformance:
-    """One function: ``equal`` under ``variant``; ``executed`` but not decided; ``differs`` with what shows it."""
+    """One function: ``equal`` under ``variant``; ``executed``, with no method to compare with or not decided;
+    ``differs`` with what shows it."""
 
     model: str
     function: str
@@ -57,18 +61,34 @@ def conform(tree: Tree, model: Any, name: str, variant: str | None = None, confi
     reads = read_model(tree, model, config)
     search = _Search(model, base, reads, progress)
     chosen = search.best()
-    found = []
-    for function, read in reads.items():
-        if read.status != "read":
-            found.append(Conformance(name, function, read.file, read.status, read.reason))
-            continue
-        answer = search.answer(function, chosen)
-        status: Status = {"equal": "equal", "differs": "differs", "unknown": "executed"}[answer.answer]  # type: ignore
-        reason = answer.detail if answer.answer != "equal" else ""
-        if answer.answer == "differs":
-            reason = f"against {chosen}: {answer.detail}"
-        found.append(Conformance(name, function, read.file, status, reason, chosen if status == "equal" else ""))
+    found = [_row(name, function, read, search, chosen) for function, read in reads.items()]
     return Report(name, tree.label, chosen, tuple(found), config.shown())
+
+
+def _row(name: str, function: str, read: Read, search: _Search, chosen: str) -> Conformance:
+    if read.status != "read":
+        return Conformance(name, function, read.file, read.status, read.reason)
+    if function not in search.readable:
+        why = search.runs(function)
+        return Conformance(name, function, read.file, "not_executable" if why else "executed", why)
+    answer = search.answer(function, chosen)
+    if answer.answer == "equal":
+        return Conformance(name, function, read.file, "equal", variant=chosen)
+    if answer.answer == "differs":
+        return Conformance(name, function, read.file, "differs", f"against {chosen}: {answer.detail}")
+    why = search.runs(function)
+    return Conformance(name, function, read.file, "not_executable" if why else "executed", why or answer.detail)
+
+
+def best_of(rows: Iterable[Conformance]) -> list[Conformance]:
+    """One row a model and function where several classes of one file have it: the one that says most."""
+    order: tuple[Status, ...] = ("differs", "equal", "executed", "not_executable", "absent")
+    found: dict[tuple[str, str], Conformance] = {}
+    for row in rows:
+        key = (row.model, row.function)
+        if key not in found or order.index(row.status) < order.index(found[key].status):
+            found[key] = row
+    return list(found.values())
 
 
 class _Search:
@@ -78,7 +98,7 @@ class _Search:
         self.model, self.base, self.reads, self.progress = model, base, reads, progress
         self.settings = model.settings(base)
         self.known: dict[tuple[str, tuple[tuple[str, Any], ...]], Comparison] = {}
-        self.readable = [f for f, r in reads.items() if r.status == "read"]
+        self.readable = [f for f, r in reads.items() if r.status == "read" and f in model.marks]
         self.relevant = {f: self._switches(f) for f in self.readable}
 
     def _switches(self, function: str) -> tuple[str, ...]:
@@ -113,6 +133,17 @@ class _Search:
             if most == len(self.readable):
                 break
         return best
+
+    def runs(self, function: str) -> str:
+        """Why the C of a function cannot be run on exact values; empty where it can.
+
+        It is run twice, as a function is that is compared with itself, and does what it does.
+        """
+        if self.progress is not None:
+            self.progress(function)
+        side = Side(function, {**self.model.programs, **self.reads[function].programs})
+        found = compare(self.model.variant(self.base), side, side, spans=True)
+        return "" if found.answer == "equal" else found.detail or "it is not equal to itself"
 
     def answer(self, function: str, variant: str) -> Comparison:
         settings = self.model.settings(variant)

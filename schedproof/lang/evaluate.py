@@ -11,7 +11,7 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.ctypes import BOOL
+from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
@@ -130,7 +130,7 @@ class Evaluator:
             case s.Cond():
                 return self.cond(e, path)
             case s.Cast():
-                return t.convert(self.need(self.eval(e.operand, path), e), e.ctype, self.bounds)
+                return self.fit(self.need(self.eval(e.operand, path), e), e.ctype, "conversion", path, e.loc)
             case s.Call():
                 return self.inline(e, path)
             case s.Choose():
@@ -171,7 +171,7 @@ class Evaluator:
             return t.not_(t.truth(value))
         value = t.number(value)
         value = t.arithmetic("-", -1 if e.op == "~" else 0, value)
-        return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value
+        return self.fit(value, e.ctype, e.op, path, e.loc) if e.ctype is not None else value
 
     def short(self, e: s.Binary, path: Path) -> Value:
         left = t.simplify(t.truth(self.need(self.eval(e.left, path), e.left)))
@@ -201,7 +201,11 @@ class Evaluator:
         value = t.arithmetic(e.op, left, right, self.bounds)
         if value is None:
             raise NotExecutable(e.loc.file, e.loc.line, f"`{e.op}` with an amount or a mask that is not known")
-        return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value
+        return self.fit(value, e.ctype, e.op, path, e.loc) if e.ctype is not None else value
+
+    def fit(self, value: Value, ctype: CType, op: str, path: Path, loc: s.Loc) -> Value:
+        """The result of an operation or of a conversion, reduced to its C type."""
+        return t.convert(value, ctype, self.bounds)
 
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))
