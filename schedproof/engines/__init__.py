@@ -29,10 +29,11 @@ class Engine(Protocol):
 
 def engines() -> dict[str, Engine]:
     """The engines by name, the preferred ones first. Made here, so that importing this module costs nothing."""
+    from schedproof.engines.bmc.engine import Bmc
     from schedproof.engines.explicit.engine import Explicit
     from schedproof.engines.reference import Reference
 
-    found: list[Engine] = [Explicit(), Reference()]
+    found: list[Engine] = [Explicit(), Reference(), Bmc()]
     return {e.name: e for e in found}
 
 

@@ -63,10 +63,10 @@ def table(instance: Instance, side: Side, result: Classes, args: Mapping[str, st
     _disjoint(result)
     arena = Arena(instance, side, side, True)
     program = side.programs[side.name]
-    for chosen, told in arena.arguments(program, program):
-        if all(f"{name} = {obj}" in told.split(", ") for name, obj in (args or {}).items()):
-            break
-    else:
+    wanted = {f"{name} = {obj}" for name, obj in (args or {}).items()}
+    chosen = next((values for values, told in arena.arguments(program, program) if wanted <= set(told.split(", "))),
+                  None)
+    if chosen is None:
         raise ModelError(f"{side.name} takes no such arguments: {args}")
     run = arena._run(arena.worlds[0], side, chosen)
     if run.value is None:

@@ -15,7 +15,9 @@ from typing import Literal
 import z3
 
 from schedproof.errors import InputError
-from schedproof.kernel.compare import _Arena as Arena, Side, _Executor as Symbolic
+from schedproof.kernel.compare import Side
+from schedproof.kernel.compare import _Arena as Arena
+from schedproof.kernel.compare import _Executor as Symbolic
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import CType

@@ -290,11 +290,8 @@ class Bounds:
             for part in parts[1:]:
                 result = _product(result, part)
             return result
-        if kind == z3.Z3_OP_MOD and z3.is_int_value(term.arg(1)) and term.arg(1).as_long() > 0:
-            low, high = parts[0]
-            size = term.arg(1).as_long()
-            inside = low is not None and high is not None and low >= 0 and high < size
-            return parts[0] if inside else (0, size - 1)
+        if kind == z3.Z3_OP_MOD:
+            return _remainder(parts[0], parts[1])
         if kind == z3.Z3_OP_IDIV:
             return _quotient(parts[0], parts[1])
         return (None, None)
@@ -321,6 +318,17 @@ def _product(a: Interval, b: Interval) -> Interval:
         return (a[0] * b[0], None) if both else (None, None)  # type: ignore[operator]
     ends = [x * y for x in a for y in b]  # type: ignore[operator]
     return (min(ends), max(ends))
+
+
+def _remainder(a: Interval, b: Interval) -> Interval:
+    """Euclidean remainder: from 0 to below the divisor's magnitude; a divisor of 0 is a fault of its own."""
+    if b[0] is None or b[1] is None:
+        return (None, None)
+    top = max(abs(b[0]), abs(b[1]), 1) - 1
+    if a[0] is not None and a[1] is not None and a[0] >= 0:
+        least = b[0] if b[0] > 0 else -b[1] if b[1] < 0 else 1
+        return a if a[1] < least else (0, min(top, a[1]))
+    return (0, top)
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:

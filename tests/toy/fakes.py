@@ -43,6 +43,10 @@ class Model:
         return {n: v for n, v in vars(cls).items() if isinstance(v, Param)}
 
     @classmethod
+    def kernel_functions(cls) -> dict[str, str]:
+        return {}
+
+    @classmethod
     def variant(cls, text: str, **params: int) -> Instance:
         release, *fixes = text.split("+")
         if release not in cls.releases:
