@@ -21,6 +21,7 @@ from schedproof.model.transition import Transition
 from schedproof.property import Eventually, Invariant, Property, Reachable, Within, WorstCase
 from schedproof.verdict import Counts, Proved, Refuted, Unknown, Verdict
 
+TraceMaker = Callable[..., Any]
 DEPTH = 32                     # steps, where nobody says how far
 RLIMIT = 400_000_000           # of Z3's resource units for one depth, which do not depend on the machine's load
 
@@ -36,10 +37,14 @@ class _Run:
 
 @dataclass(frozen=True)
 class Bmc:
-    """The engine. ``depth`` is the number of steps after which it gives up."""
+    """The engine. ``depth`` is the number of steps after which it gives up.
+
+    ``trace_maker`` stands in for ``schedproof.replay.to_trace``.
+    """
 
     depth: int = DEPTH
     rlimit: int = RLIMIT
+    trace_maker: TraceMaker | None = None
 
     name = "bmc"
 
@@ -56,6 +61,12 @@ class Bmc:
         Raises ModelError when a run of the model meets a fault of the model.
         """
         return _Search(self, instance, property, budget, progress).decide()
+
+
+def _to_trace() -> TraceMaker:
+    from schedproof.replay import to_trace  # here, for replay needs the interpreter and the search does not
+
+    return to_trace
 
 
 class _Search:
@@ -171,13 +182,10 @@ class _Search:
         return (self.run.taken(found.model, range(cut)), self.run.taken(found.model, range(cut, found.length)))
 
     def _trace(self, found: _Run, stem: tuple[Transition, ...], cycle: tuple[Transition, ...], verdict: str) -> Any:
-        from schedproof.replay import to_trace  # here, for replay needs the interpreter and the search does not
-
-        unit, total = "", None
-        if isinstance(self.property.kind, Within | WorstCase):
-            unit = self.property.kind.cost
-        return to_trace(self.instance, self.property, self.run.state(found.model, 0), list(stem), list(cycle), verdict,
-                        unit, total)
+        make = self.engine.trace_maker or _to_trace()
+        unit = self.property.kind.cost if isinstance(self.property.kind, Within | WorstCase) else ""
+        return make(self.instance, self.property, self.run.state(found.model, 0), list(stem), list(cycle), verdict,
+                    unit, None)
 
     def _fault(self, model: z3.ModelRef, k: int) -> ModelError:
         """The error for a run whose state ``k`` has a step that is a fault of the model."""

@@ -93,9 +93,13 @@ class Extra:
 
 
 class Unrolling:
-    """Runs of growing length. State 0 is initial; ``extend`` adds one step."""
+    """Runs of growing length. State 0 is initial, or, with ``anywhere``, any state within the domains.
 
-    def __init__(self, instance: Any, transitions: Sequence[Transition], extras: Sequence[Extra] = ()):
+    ``extend`` adds one step.
+    """
+
+    def __init__(self, instance: Any, transitions: Sequence[Transition], extras: Sequence[Extra] = (),
+                 anywhere: bool = False):
         self.instance, self.transitions, self.extras = instance, tuple(transitions), tuple(extras)
         self.variables: Mapping[str, Variable] = instance.variables
         self.names = [*self.variables, *(e.name for e in extras), the_step.decl().name()]
@@ -109,9 +113,21 @@ class Unrolling:
         except Unbounded:                                # a quotient or a product without bounds
             self._encode(Coding(self.variables, added, truths, over_integers=True))
         self.solver = self.coding.solver()
+        if anywhere:
+            self.solver.add(*(self.at(self.coding.truth(x), 0) for x in self._within()))
+            return
         self.solver.add(z3.Or(*(self.at(self.coding.truth(_is(self.variables, s)), 0) for s in instance.initial)))
         for extra in self.extras:
             self.solver.add(self.frame(0)[extra.name] == self.coding.value(extra.first, extra.name))
+
+    def _within(self) -> list[z3.BoolRef]:
+        """That every variable is in its domain."""
+        found = [inside(v, v.term) for v in self.variables.values()]
+        for extra in self.extras:
+            if extra.interval is not None:
+                low, high = extra.interval
+                found.append(z3.And(z3.Int(extra.name) >= low, z3.Int(extra.name) <= high))
+        return found
 
     def _encode(self, coding: Coding) -> None:
         self.coding = coding
@@ -166,10 +182,11 @@ class Unrolling:
         """That some transition is a fault of the model in state ``k``."""
         return z3.Or(*(self.at(w, k) for w in self.wrong))
 
-    def same(self, i: int, k: int) -> z3.BoolRef:
-        """That states ``i`` and ``k`` are one and the same."""
+    def same(self, i: int, k: int, extras: bool = False) -> z3.BoolRef:
+        """That states ``i`` and ``k`` are one and the same; with ``extras``, in what the engine has added, too."""
         one, other = self.frame(i), self.frame(k)
-        return z3.And(*(one[n] == other[n] for n in self.variables))
+        names = [*self.variables, *(e.name for e in self.extras if extras)]
+        return z3.And(*(one[n] == other[n] for n in names))
 
     # ------------------------------------------------------------------------------------------- answers
     def state(self, model: z3.ModelRef, k: int) -> dict[str, int | bool]:
