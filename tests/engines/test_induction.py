@@ -43,7 +43,7 @@ def test_a_lemma_makes_it_inductive():
     assert without.name == "unknown" and "not k-inductive for any k up to 8" in without.reason
     found = Induction(8, lemmas=(lambda: None,))
     instance = even_numbers()
-    instance.predicate = lambda f: f if isinstance(f, z3.BoolRef) else N % 2 == 0     
+    instance.predicate = lambda f: f if isinstance(f, z3.BoolRef) else N % 2 == 0
     assert found.decide(instance, prop(Invariant(N != 7))).name == "proved"
 
 
@@ -52,7 +52,7 @@ def test_a_lemma_is_not_taken_on_trust():
         """Stands for a formula that does not hold."""
 
     instance = even_numbers()
-    instance.predicate = lambda f: f if isinstance(f, z3.BoolRef) else N < 3          
+    instance.predicate = lambda f: f if isinstance(f, z3.BoolRef) else N < 3
     found = Induction(3, lemmas=(wrong,)).decide(instance, prop(Invariant(N != 7)))
     assert found.name == "unknown"
 
