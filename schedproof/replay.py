@@ -43,8 +43,10 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
              cycle: Sequence[Transition], verdict: str, unit: str, total: int | None, waiting: object = None) -> Trace:
     """The trace of a path that an engine found, annotated by running it on the plain interpreter.
 
+    ``total`` is the cost of the wait that is shown (of one round of a cycle); None where the engine does not know it.
     Raises ReplayError when the interpreter cannot follow, or when the costs do not add up to ``total``.
     """
+    counted = bool(unit) and total is None
     unit = unit or time_of(instance)
     walker = _Walker(instance, property, unit)
     try:
@@ -56,6 +58,8 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
         raise ReplayError(str(error)) from None
     if cycle and state != turn:
         raise ReplayError(f"{property.name}: the cycle does not come back to where it began")
+    if counted:
+        total = sum(s.cost for s in second) if cycle else longest_wait(first)
     trace = Trace(instance.model.__module__.rpartition(".")[2], instance.name, dict(instance.params), property.name,
                   verdict, instance.show(initial), first, second, unit, total, instance.sources, property.statement,
                   __version__)
@@ -63,6 +67,20 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
         raise ReplayError(f"{property.name}: the engine says {total} {unit}, the interpreter "
                           f"{longest_wait(trace.stem)}")
     return trace
+
+
+def trace_of(instance: Instance, property: Property, initial: State, taken: Sequence[Taken], verdict: str) -> Trace:
+    """The trace of steps that were taken on the plain interpreter."""
+    kind = property.kind
+    unit = kind.cost if isinstance(kind, Within | WorstCase) else time_of(instance)
+    walker, state, stem = _Walker(instance, property, unit), initial, []
+    for one in taken:
+        stem.append(walker.step(state, one))
+        state = one.state
+    total = longest_wait(stem) if isinstance(kind, Within | WorstCase) else None
+    return Trace(instance.model.__module__.rpartition(".")[2], instance.name, dict(instance.params), property.name,
+                 verdict, instance.show(initial), tuple(stem), (), unit, total, instance.sources, property.statement,
+                 __version__)
 
 
 def longest_wait(trace_steps: Iterable[Step]) -> int:

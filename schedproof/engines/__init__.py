@@ -31,10 +31,11 @@ def engines() -> dict[str, Engine]:
     """The engines by name, the preferred ones first. Made here, so that importing this module costs nothing."""
     from schedproof.engines.bmc.engine import Bmc
     from schedproof.engines.explicit.engine import Explicit
+    from schedproof.engines.hypothesis import ByHypothesis
     from schedproof.engines.induction import Induction
     from schedproof.engines.reference import Reference
 
-    found: list[Engine] = [Explicit(), Reference(), Induction(), Bmc()]
+    found: list[Engine] = [Explicit(), Reference(), Induction(), Bmc(), ByHypothesis()]
     return {e.name: e for e in found}
 
 
