@@ -343,7 +343,10 @@ class Expressions(Lowering):
             inner = operand
             while inner.type == "parenthesized_expression" and len(p.children(inner)) == 1:
                 inner = p.children(inner)[0]
-            found = self.spelled(p.text(inner))
+            if p.text(inner) in self.code.typeofs:
+                found = self.declared(inner, p.text(inner), None)[1]
+            else:
+                found = self.spelled(p.text(inner))
             if found is None:
                 with self.aside():
                     found = self.value(inner).ctype

@@ -242,6 +242,7 @@ class Memory:
     def same_object(self, one: str, other: str) -> bool:
         """Whether pointers to these two structs may be cast into each other: one begins with the other."""
         return any(a in self.words.universes and (self.types.first_member(a) or ("", ""))[1] == b
+                   and (b in self.words.universes or self.around(b) is not None)
                    for a, b in ((one, other), (other, one)))
 
 
