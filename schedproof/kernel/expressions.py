@@ -189,8 +189,10 @@ class Expressions(Lowering):
         return None
 
     def _unary_expression(self, node: Node) -> Value:
+        return self._unary(node, self.value(p.need(node, "argument", self.code)))
+
+    def _unary(self, node: Node, operand: Value) -> Value:
         op, loc = p.text(p.need(node, "operator", self.code)), self.loc(node)
-        operand = self.value(p.need(node, "argument", self.code))
         with self.typed(node):
             if op == "!":
                 return Value(v.false(operand, loc), INT, True)
@@ -399,15 +401,25 @@ class Expressions(Lowering):
         return self.memory.load(place, loc) if isinstance(place, LocalPlace) else value
 
     def _update_expression(self, node: Node, used: bool = True) -> Value:
-        loc = self.loc(node)
         argument = p.need(node, "argument", self.code)
-        op = p.text(p.need(node, "operator", self.code))
+        around: list[Node] = []                # the grammar takes -x++ for (-x)++
+        while argument.type == "unary_expression":
+            around.append(argument)
+            argument = p.need(argument, "argument", self.code)
+        value = self._update(node, argument, used or bool(around))
+        for outer in reversed(around):
+            value = self._unary(outer, value)
+        return value
+
+    def _update(self, node: Node, argument: Node, used: bool) -> Value:
+        loc = self.loc(node)
+        sign = p.need(node, "operator", self.code)
+        prefix = sign.start_byte == node.start_byte
         place = self.place(argument)
         with self.typed(node):
             old = self.memory.load(place, loc)
-            prefix = p.text(node).startswith(op)
             if used and not prefix:
                 old = self.keep(old, loc)
-            new = v.arithmetic(op[0], old, v.constant(1, INT, loc), loc)
+            new = v.arithmetic(p.text(sign)[0], old, v.constant(1, INT, loc), loc)
             assigned = self.assign(place, new, loc, used and prefix)
             return assigned if prefix else old

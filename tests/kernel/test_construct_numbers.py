@@ -127,7 +127,7 @@ u64 wide_products(u64 a, u64 b, u32 n) {
 	return (u64)(p >> 64) * 31 + (u64)p + (u64)(p >> n) + (u64)((p + a) / 3) + (p > a) + (u64)(((u128)a << 64) >> (n + 32));
 }
 long signs(enum sign a, long b) { return (a < 0) + 2 * (a < ABOVE) + 4 * (a == BELOW) + 8 * (a < b) + 100 * (long)a; }
-long typedefs(long a) { sign_t s = a; number_t n = a; return (s < 0) + (long)s * 3 + n; }
+long typedefs(long a) { sign_t s = a; number_t n = a; return (number_t)(a) + (s < 0) + (u8)(a) - (u32)-1 * (u64)~a + (long)s * 3 + n; }
 long colours(enum colour a, int b) { return (a - 7 < 0) + 2 * (a > b) + 4 * (a == BLUE ? LAST : GREEN) + a; }
 u64 wide_enumerators(int a, long b) {
 	u64 r = WIDE + a + (a < WIDE) + 3 * (WIDE + WIDE);
