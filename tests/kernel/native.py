@@ -8,6 +8,7 @@ set and read all its fields. What is compared after a run is the result and ever
 from __future__ import annotations
 
 import ctypes
+import random
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import z3
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from schedproof.errors import ModelError, NotExecutable
@@ -61,12 +62,26 @@ def wrapped(value: int, kind: str) -> int:
 
 def numbers(kind: str) -> st.SearchStrategy[int]:
     """Any value of a type, often a small one or one at its ends."""
-    bits, signed = width(kind)
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    edges = {x for x in (low, high, 0, 1, -1, high - 1, low + 1, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 32)
-             if low <= x <= high}
-    return st.one_of(st.integers(max(low, -9), min(high, 50)), st.sampled_from(sorted(edges)),
+    low, high = ends(kind)
+    return st.one_of(st.integers(max(low, -9), min(high, 50)), st.sampled_from(edges(low, high)),
                      st.integers(low, high))
+
+
+def ends(kind: str) -> tuple[int, int]:
+    """The least and the greatest value of a type."""
+    bits, signed = width(kind)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def edges(low: int, high: int) -> list[int]:
+    """Values of an interval at which arithmetic changes."""
+    return sorted({x for x in (low, high, 0, 1, -1, high - 1, low + 1, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 32)
+                   if low <= x <= high})
+
+
+def _some(kind: str, choose: random.Random) -> list[int]:
+    low, high = ends(kind)
+    return [choose.randint(max(low, -9), min(high, 50)), choose.choice(edges(low, high)), choose.randint(low, high)]
 
 
 @dataclass(frozen=True)
@@ -102,8 +117,11 @@ class Bench:
     """One C text with its model class, compiled and read."""
 
     def __init__(self, code: str, folder: Path, model: Any = None, kinds: Mapping[str, str] | None = None,
-                 files: Mapping[str, str] | None = None, native: str = "", flags: tuple[str, ...] = ()):
+                 files: Mapping[str, str] | None = None, native: str = "", flags: tuple[str, ...] = (),
+                 embedded: Mapping[str, tuple[str, str]] | None = None, atomics: frozenset[str] = frozenset()):
+        """``embedded``: universes whose objects are a member of those of another one; ``atomics``: such variables."""
         need("gcc")
+        self.embedded = dict(embedded or {})
         self.code, self.model, self.kinds = code, model, dict(kinds or {})
         self.functions = functions(code)
         given = vars(model) if model is not None else {}
@@ -117,7 +135,7 @@ class Bench:
         for name, text in {"code.c": code, "Makefile": "VERSION = 6\n", **(files or {})}.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        (folder / "native.c").write_text(f"{native}\n#include \"code.c\"\n{self._glue()}")
+        (folder / "native.c").write_text(f"{native}\n#include \"code.c\"\n{self._glue(atomics)}")
         subprocess.run(["gcc", *FLAGS, *flags, "-o", "native.so", "native.c"], cwd=folder, check=True)
         self.library = ctypes.CDLL(str(folder / "native.so"))
         for name in self.functions:
@@ -135,36 +153,46 @@ class Bench:
     def _target(self, pointer: Pointer | Link) -> str:
         return next(n for n, o in self.objects.items() if o is pointer.target)
 
-    def _glue(self) -> str:
-        out = [f"static {o.ctype} the_{n}[{len(self.universes[n])}];" for n, o in self.objects.items()]
+    def _glue(self, atomics: frozenset[str]) -> str:
+        out = []
+        for n, o in self.objects.items():
+            size = len(self.universes[n])
+            outer, member = self.embedded.get(n, ("", ""))
+            here = f"at_{outer}(i)->{member}" if outer else f"the_{n}[i]"
+            out += [f"static {o.ctype} the_{n}[{size}];" if not outer else "",
+                    f"static {o.ctype} *at_{n}(long i) {{ return i < 0 ? NULL : &{here}; }}",
+                    f"static long of_{n}({o.ctype} *p) {{ for (int i = 0; i < {size}; i++) if (p == at_{n}(i)) return i;",
+                    "return p ? -2 : -1; }"]
         out += ["void links(void) {"]
         for link in self.links.values():
+            if self.embedded.get(self._target(link), ("", ""))[1] == link.c:
+                continue
             source = next(n for n, o in self.objects.items() if o is link.per)
             for i, name in enumerate(self.universes[source]):
                 to = link.to.get(name, NULL)
                 if to is not NULL:
                     at = self.universes[self._target(link)].index(to)
-                    out.append(f"the_{source}[{i}].{link.c} = &the_{self._target(link)}[{at}];")
+                    out.append(f"at_{source}({i})->{link.c} = at_{self._target(link)}({at});")
         out += ["}", "void put(const long *v) {"]
         sets, gets = [], []
         for number, (name, i) in enumerate(self.keys):
-            domain, place = self.variables[name], f"the_{self._per(name)}[{i}].{self.variables[name].c}"
+            domain, place = self.variables[name], f"at_{self._per(name)}({i})->{self.variables[name].c}"
+            place += ".counter" if name in atomics else ""
             if isinstance(domain, Pointer):
-                base = f"the_{self._target(domain)}"
-                sets.append(f"{place} = v[{number}] < 0 ? NULL : &{base}[v[{number}]];")
-                gets.append(f"v[{number}] = {place} ? {place} - {base} : -1;")
+                sets.append(f"{place} = at_{self._target(domain)}(v[{number}]);")
+                gets.append(f"v[{number}] = of_{self._target(domain)}({place});")
             else:
                 sets.append(f"{place} = v[{number}];")
                 gets.append(f"v[{number}] = (long){place};")
         out += [*sets, "}", "void take(long *v) {", *gets, "}"]
         for f in self.functions.values():
-            args = [f"(a[{i}] < 0 ? NULL : &the_{self._universe(kind)}[a[{i}]])" if kind.endswith("*")
+            args = [f"at_{self._universe(kind)}(a[{i}])" if kind.endswith("*")
                     else f"({kind})a[{i}]" for i, (kind, _) in enumerate(f.params)]
             call = f"{f.name}({', '.join(args)})"
             if f.result == "void":
                 body = f"{call}; return 0;"
             elif f.result.endswith("*"):
-                body = f"{f.result}r = {call}; return r ? r - the_{self._universe(f.result)} : -1;"
+                body = f"return of_{self._universe(f.result)}({call});"
             else:
                 body = f"return (long){call};"
             out.append(f"long call_{f.name}(const long *a) {{ {body} }}")
@@ -228,7 +256,7 @@ class Bench:
 
     def symbolic(self, f: Function, args: tuple[int, ...], state: Mapping[Key, int]) -> Side:
         """The symbolic executor on unknown numbers, in whose outcome the numbers are then put."""
-        world, ranges, put = self.world(f.name), {}, []
+        world, ranges, put = self.world(f.name), dict[str, t.Interval](), list[Any]()
         given_args: list[Any] = list(args)
         for i, (kind, name) in enumerate(f.params):
             if not kind.endswith("*"):
@@ -255,14 +283,18 @@ class Bench:
         """Arguments and a state. A pointer is never NULL unless its name begins with ``maybe``."""
         args = [self._index(self._universe(kind), name.startswith("maybe")) if kind.endswith("*") else numbers(kind)
                 for kind, name in f.params]
-        fields = {}
+        return st.tuples(st.tuples(*args), st.integers(0, 1 << 40).map(self._state))
+
+    def _state(self, seed: int) -> dict[Key, int]:
+        """A state by number: drawing its many fields one by one would take most of the time."""
+        choose, state = random.Random(seed), {}
         for key in self.keys:
             domain = self.variables[key[0]]
             if isinstance(domain, Pointer):
-                fields[key] = self._index(self._target(domain), domain.null)
+                state[key] = choose.randrange(-domain.null, len(self.universes[self._target(domain)]))
             else:
-                fields[key] = st.integers(0, 1) if isinstance(domain, Bool) else numbers(self.kind(key[0]))
-        return st.tuples(st.tuples(*args), st.fixed_dictionaries(fields))  # type: ignore[arg-type]
+                state[key] = choose.choice(_some("bool" if isinstance(domain, Bool) else self.kind(key[0]), choose))
+        return state
 
     def _index(self, universe: str, null: bool) -> st.SearchStrategy[int]:
         return st.integers(-1 if null else 0, len(self.universes[universe]) - 1)
@@ -272,7 +304,7 @@ class Bench:
         f, refused = self.functions[name], ""
         count = iter(range(examples * 20))
 
-        @settings(max_examples=examples, deadline=None, database=None, derandomize=True)
+        @settings(max_examples=examples, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
         @given(self.inputs(f))
         def same(one: tuple[tuple[int, ...], dict[Key, int]]) -> None:
             nonlocal refused
