@@ -18,7 +18,7 @@ from schedproof.kernel.expressions import Expressions
 from schedproof.kernel.places import LocalPlace, Place
 from schedproof.kernel.preprocess import Macro
 from schedproof.kernel.values import Mismatch, Value
-from schedproof.lang.ctypes import INT, LONG, UINT, ULONG, CType, pointer, usual
+from schedproof.lang.ctypes import CHAR, INT, LONG, S16, UINT, ULONG, CType, pointer, usual
 from schedproof.lang.syntax import Const, If, Unary
 
 Builtin = Callable[[Expressions, Node, Sequence[Node], bool], Value]
@@ -120,11 +120,13 @@ def _limit(typed: bool) -> Builtin:
 
 
 def _absolute(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``abs(x)``: of the signed type of the same width."""
+    """``abs(x)``: x is first made one of the signed type of its width; a narrow result is an int."""
     _count(e, node, args, 1)
     value, loc = e.value(args[0]), e.loc(node)
-    ctype = value.number
-    value = e.once(v.convert(value, LONG if ctype.bits == 64 else INT, loc), loc)
+    same = next((t for t in (CHAR, S16, INT, LONG) if t.bits == value.number.bits), None)
+    if same is None or value.number == CHAR:             # of a plain char it would be a char again
+        e.fail(node, f"abs of a {value.number}: {p.shown(node)}")
+    value = e.once(v.promoted(v.convert(value, same, loc), loc), loc)
     signed = value.number
     test = v.compare("<", value, v.constant(0, INT, loc), loc).expr
     return v.conditional(test, Value(Unary("-", value.expr, loc, signed), signed), value, loc)

@@ -26,6 +26,11 @@ class Calls(Expressions):
         called = p.need(node, "function", self.code)
         if called.type == "parenthesized_expression":
             called = (p.children(called) or [called])[0]
+            kind = self.spelled(p.text(called))
+            given = p.children(p.need(node, "arguments", self.code))
+            if kind is not None and len(given) == 1:               # (number_t)(x) is a call to the grammar
+                with self.typed(node):
+                    return v.convert(self.value(given[0]), kind, self.loc(node))
         if called.type != "identifier" or self.find(p.text(called)) is not None:
             self.fail(node, f"call through a pointer: {p.shown(node)}")
         name = p.text(called)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from schedproof.errors import NotExecutable
+from schedproof.kernel import enums
 from schedproof.kernel import parse as p
 from schedproof.kernel.macros import SILENT, Expander
 from schedproof.kernel.source import Sources, Where
@@ -16,12 +17,10 @@ from schedproof.lang.ctypes import BY_NAME, CType, pointer
 
 _DROPPED = re.compile(r"\b(?:const|volatile|static|extern|inline|register|restrict|__inline|__inline__|__restrict"
                       r"|_Atomic|__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\))\b|__attribute__\s*\(\(.*?\)\)")
-_MORE = {"long unsigned int": "unsigned long", "long unsigned": "unsigned long", "int unsigned": "unsigned int",
-         "long long int": "long long", "unsigned long long int": "unsigned long long", "short int": "short",
-         "unsigned short int": "unsigned short", "long long unsigned int": "unsigned long long", "signed": "int",
-         "signed long": "long", "signed long long": "long long", "__u64": "u64", "__s64": "s64", "__u32": "u32",
+_MORE = {"__u64": "u64", "__s64": "s64", "__u32": "u32",
          "__s32": "s32", "__u16": "u16", "__u8": "u8", "uint64_t": "u64", "uint32_t": "u32", "int64_t": "s64",
-         "int32_t": "s32", "uint8_t": "u8", "uint16_t": "u16", "long signed int": "long", "__kernel_size_t": "size_t"}
+         "int32_t": "s32", "int16_t": "s16", "int8_t": "s8", "uint8_t": "u8", "uint16_t": "u16", "__kernel_size_t": "size_t"}
+_WORDS = re.compile(r"(?:(?:signed|unsigned|char|short|int|long)\s*)+")
 _TYPEDEFS = 16                   # a typedef of a typedef of …
 U128 = CType("unsigned __int128", 128, False)
 S128 = CType("__int128", 128, True)
@@ -47,6 +46,18 @@ class Odd:
 Type = CType | Embedded | Odd | None           # None: void
 
 
+def _in_order(words: str) -> str:
+    """C's own integer types in one spelling, whatever the order of the words: ``long unsigned int``, ``signed``."""
+    given = words.split()
+    if not _WORDS.fullmatch(words) or given == ["signed", "char"]:
+        return words
+    sign = ["unsigned"] if "unsigned" in given else []
+    size = [w for w in given if w in ("char", "short", "long")] or ["int"]
+    if size == ["char"] and "signed" in given:
+        return "signed char"
+    return " ".join(sign + size)
+
+
 class Types:
     """Resolves types as one file sees them."""
 
@@ -58,9 +69,11 @@ class Types:
     def named(self, words: str, depth: int = 0) -> Type:
         """The type of specifiers such as ``const struct cfs_rq`` or ``u64`` (typedefs of the tree are followed)."""
         words = " ".join(w for w in _DROPPED.sub(" ", words).split() if w not in SILENT)
-        words = _MORE.get(words, words)
+        words = _MORE.get(words, _in_order(words))
         if words == "void":
             return None
+        if words == "char" and self.sources.unsigned_char:
+            return BY_NAME["u8"]
         if words in BY_NAME:
             return BY_NAME[words]
         if words in ("unsigned __int128", "u128", "__uint128_t"):
@@ -70,9 +83,7 @@ class Types:
         if re.fullmatch(r"(struct|union) \w+", words):
             return Embedded(words)
         if re.fullmatch(r"enum \w+", words):
-            # gcc gives an enum without negative values unsigned int; only comparisons could tell, and those
-            # promote its enumerators, which are ints, to it as well.
-            return BY_NAME["unsigned int"]
+            return enums.enumeration(self.sources, words.split()[1], self.where) or Odd(f"{words}, of unknown values")
         if re.fullmatch(r"\w+", words) and depth < _TYPEDEFS:
             below = self.sources.typedef(words, self.where)
             if below is not None:
@@ -161,6 +172,13 @@ class Types:
             self._firsts[struct] = (name, kind.name) if isinstance(kind, Embedded) and kind.name else None
         return self._firsts[struct]
 
+    def separate(self, struct: Embedded) -> dict[str, Type]:
+        """The members of a struct, none of which shares its place with another one."""
+        file, line, body = self._body(struct)
+        if re.search(r"\bunion\b", body):
+            raise NotExecutable(file, line, f"{struct.name or 'struct'} with a union in it")
+        return self._members(struct)
+
     def _path(self, struct: str, path: str) -> Type:
         here: Type = Embedded(struct)
         for part in path.split("."):
@@ -172,17 +190,20 @@ class Types:
             here = found
         return here
 
-    def _members(self, struct: Embedded) -> dict[str, Type]:
+    def _body(self, struct: Embedded) -> tuple[str, int, str]:
+        """Where a struct is defined, and its text after macro expansion."""
         if struct.body:
-            file, line, body = struct.file, struct.line, struct.body
-        else:
-            found = self.sources.struct(struct.name, self.where)
-            if found is None:
-                raise NotExecutable(self.file, 0, f"{struct.name}, which the tree does not define")
-            file, line, body = found
-            inside = Where(file, self.where.root)
-            expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
-            body = expander.expand(body, line)
+            return struct.file, struct.line, struct.body
+        found = self.sources.struct(struct.name, self.where)
+        if found is None:
+            raise NotExecutable(self.file, 0, f"{struct.name}, which the tree does not define")
+        file, line, body = found
+        inside = Where(file, self.where.root)
+        expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
+        return file, line, expander.expand(body, line)
+
+    def _members(self, struct: Embedded) -> dict[str, Type]:
+        file, line, body = self._body(struct)
         root = p.parse(body + ";")
         members: dict[str, Type] = {}
         for node in root.named_children:
@@ -210,12 +231,24 @@ class Types:
             if body is not None and not declarators:
                 self._collect(body, file, line, members)              # an anonymous member: its fields are ours
                 continue
-            bits = next((p.text(c).lstrip(": ") for c in p.children(node) if c.type == "bitfield_clause"), "")
+            bits = _widths(node, [d.id for d in declarators])
             for declarator in declarators:
                 if body is not None:
                     name, shape = self.of("struct unnamed", declarator)
                     inline: Type = Embedded("", p.text(kind), file, line + kind.start_point.row)
                     members[name] = inline if isinstance(shape, Embedded) else Odd("pointer to an unnamed struct")
                 else:
-                    name, found = self.of(p.text(kind), declarator, bits)
+                    name, found = self.of(p.text(kind), declarator, bits.get(declarator.id, ""))
                     members[name] = found
+
+
+def _widths(node: Node, declarators: list[int]) -> dict[int, str]:
+    """The width that stands behind each declarator of a member, by the declarator's identity."""
+    found: dict[int, str] = {}
+    last = 0
+    for child in node.children:
+        if child.id in declarators:
+            last = child.id
+        elif child.type == "bitfield_clause":
+            found[last] = p.text(child).lstrip(": \t\n")
+    return found

@@ -7,167 +7,27 @@ before it in the same expression is kept in a fresh local, so that the call cann
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tree_sitter import Node
 
-from schedproof.errors import NotExecutable
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.declared import Type, Types
-from schedproof.kernel.parse import Code
-from schedproof.kernel.places import FieldPlace, LocalPlace, Memory, Place, Words
-from schedproof.kernel.source import Sources, Where
+from schedproof.kernel.declared import Type
+from schedproof.kernel.lowering import Bound, LocalStruct, Lowering, Services, Signature, Unusable
+from schedproof.kernel.places import FieldPlace, LocalPlace, Place
 from schedproof.kernel.values import Mismatch, Value
-from schedproof.lang.ctypes import INT, LONG, CType
+from schedproof.lang.ctypes import INT, LONG, ULONG, CType
 from schedproof.lang.syntax import Assign, Binary, Const, Expr, If, Loc, Local, Stmt, Unary
+
+__all__ = ["Bound", "Expressions", "LocalStruct", "Services", "Signature", "Unusable"]
 
 _COMPARE = ("==", "!=", "<", "<=", ">", ">=")
 
 
-@dataclass(frozen=True)
-class Signature:
-    """Names and types of a function's parameters and its result, as its header says."""
-
-    name: str
-    params: tuple[tuple[str, Type], ...]
-    result: Type
-    variadic: bool = False
-    owner: str = ""                  # a result that points into an object: to the member ``inner`` of this struct
-    inner: str = ""
-
-
-class Services(Protocol):
-    """What the lowering of one function needs of the reader of a tree."""
-
-    sources: Sources
-    words: Words
-
-    def callee(self, name: str, where: Where, loc: Loc, inner: Sequence[tuple[str, str]]) -> tuple[str, Signature]:
-        """Read a function too; its program's name and signature. Raises Absent, NotExecutable."""
-        ...
-
-    def signature(self, name: str, where: Where) -> Signature | None:
-        """The signature of a function from its definition or declaration."""
-        ...
-
-    def number(self, name: str, where: Where, loc: Loc) -> Value | None:
-        """The value of an enumerator of the tree."""
-        ...
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A pointer into an object, fixed for its whole life: ``load`` of ``struct load_weight *load = &se->load``."""
-
-    value: Value
-
-
-@dataclass(frozen=True)
-class Unusable:
-    """A local whose type no value of a model has. Only its use is an error."""
-
-    why: str
-
-
-class Expressions:
+class Expressions(Lowering):
     """Lowers expressions; ``out`` takes the statements that come before the value."""
-
-    def __init__(self, services: Services, code: Code, types: Types):
-        self.services, self.code, self.types = services, code, types
-        self.memory = Memory(services.words, types)
-        self.words = services.words
-        self.out: list[Stmt] = []
-        self.scopes: list[dict[str, LocalPlace | Bound | Unusable]] = [{}]
-        self.taken: set[str] = set()
-        self.temporaries: set[str] = set()              # locals that are set once, before their only use
-        self.count = 0
-
-    # ------------------------------------------------------------------------------------------- helpers
-    def loc(self, node: Node) -> Loc:
-        return Loc(self.code.file, self.code.at(node))
-
-    def fail(self, node: Node, construct: str) -> NoReturn:
-        raise NotExecutable(self.code.file, self.code.at(node), construct)
-
-    @contextlib.contextmanager
-    def typed(self, node: Node) -> Iterator[None]:
-        """Gives a Mismatch its place."""
-        try:
-            yield
-        except Mismatch as mismatch:
-            self.fail(node, f"{mismatch}: {p.shown(node)}")
-
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[list[Stmt]]:
-        """Statements that are lowered inside go to the list instead."""
-        kept, self.out = self.out, []
-        try:
-            yield self.out
-        finally:
-            self.out = kept
-
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[None]:
-        self.scopes.append({})
-        try:
-            yield
-        finally:
-            self.scopes.pop()
-
-    def fresh(self) -> str:
-        while True:
-            self.count += 1
-            name = f"__tmp{self.count}"
-            if name not in self.taken:
-                break
-        self.taken.add(name)
-        self.temporaries.add(name)
-        return name
-
-    def declare(self, name: str, ctype: CType) -> LocalPlace:
-        """A new local; one that hides another gets a name of its own."""
-        unique, number = name, 1
-        while unique in self.taken:
-            number += 1
-            unique = f"{name}__{number}"
-        self.taken.add(unique)
-        place = LocalPlace(unique, ctype)
-        self.scopes[-1][name] = place
-        return place
-
-    def find(self, name: str) -> LocalPlace | Bound | Unusable | None:
-        return next((s[name] for s in reversed(self.scopes) if name in s), None)
-
-    def keep(self, value: Value, loc: Loc) -> Value:
-        """The value as it is now, in a local unless it is a constant."""
-        if isinstance(value.expr, Const) or value.ctype is None:
-            return value
-        if isinstance(value.expr, Local) and value.expr.name in self.temporaries:
-            return value
-        name = self.fresh()
-        self.out.append(Assign(name, value.expr, loc))
-        return Value(Local(name, loc, None if value.truth else value.ctype), value.ctype, value.truth, value.owner,
-                     value.inner)
-
-    def once(self, value: Value, loc: Loc) -> Value:
-        """The value in a form that may be written twice."""
-        return value if v.is_plain(value.expr) else self.keep(value, loc)
-
-    def in_order(self, nodes: Sequence[Node], lower: Callable[[Node], Value] | None = None) -> list[Value]:
-        """Several operands from left to right."""
-        found: list[Value] = []
-        for node in nodes:
-            with self.aside() as before:
-                value = (lower or self.value)(node)
-            if before:
-                found = [self.keep(x, self.loc(n)) for x, n in zip(found, nodes, strict=False)]
-                self.out += before
-            found.append(value)
-        return found
 
     # -------------------------------------------------------------------------------------------- values
     def truth(self, node: Node) -> Expr:
@@ -233,7 +93,7 @@ class Expressions:
             return self.memory.load(local, loc)
         if isinstance(local, Bound):
             return local.value
-        if isinstance(local, Unusable):
+        if isinstance(local, Unusable | LocalStruct):
             self.fail(node, f"use of {name}, {local.why}")
         given = self.words.vocabulary.constants.get(name)
         if given is not None:
@@ -269,7 +129,7 @@ class Expressions:
                 return local
             if isinstance(local, Bound):
                 self.fail(node, f"change of {p.text(node)}, a pointer into an object")
-            if isinstance(local, Unusable):
+            if isinstance(local, Unusable | LocalStruct):
                 self.fail(node, f"use of {p.text(node)}, {local.why}")
             return self.variable(node, p.text(node))
         if node.type == "field_expression":
@@ -283,11 +143,17 @@ class Expressions:
             return self.memory.target(value, self.loc(node))
         self.fail(node, f"{node.type.replace('_', ' ')} as a place: {p.shown(node)}")
 
-    def _member(self, node: Node) -> FieldPlace:
+    def _member(self, node: Node) -> Place:
         argument = p.need(node, "argument", self.code)
         name = p.text(p.need(node, "field", self.code))
         if p.text(p.need(node, "operator", self.code)) == "->":
             return self.memory.target(self.value(argument), self.loc(node)).below(name)
+        struct = self.local_struct(argument)
+        if struct is not None:
+            inner = self.member_of(node, struct, name)
+            if isinstance(inner, LocalStruct):
+                self.fail(node, f"use of {p.shown(node)}, a struct")
+            return inner
         base = self.place(argument)
         if isinstance(base, LocalPlace):
             self.fail(node, f"member of the local {p.shown(argument)}")
@@ -307,9 +173,26 @@ class Expressions:
             return self.value(p.need(argument, "argument", self.code))       # &*p is p
         return self.memory.address(self.place(argument), self.loc(node))
 
+    # ------------------------------------------------------------------------------------- local structs
+    def local_struct(self, node: Node) -> LocalStruct | None:
+        """The local struct that an expression names, or None."""
+        if node.type == "parenthesized_expression" and len(p.children(node)) == 1:
+            return self.local_struct(p.children(node)[0])
+        if node.type == "identifier":
+            found = self.find(p.text(node))
+            return found if isinstance(found, LocalStruct) else None
+        if node.type == "field_expression" and p.text(p.need(node, "operator", self.code)) == ".":
+            outer = self.local_struct(p.need(node, "argument", self.code))
+            if outer is not None:
+                inner = self.member_of(node, outer, p.text(p.need(node, "field", self.code)))
+                return inner if isinstance(inner, LocalStruct) else None
+        return None
+
     def _unary_expression(self, node: Node) -> Value:
+        return self._unary(node, self.value(p.need(node, "argument", self.code)))
+
+    def _unary(self, node: Node, operand: Value) -> Value:
         op, loc = p.text(p.need(node, "operator", self.code)), self.loc(node)
-        operand = self.value(p.need(node, "argument", self.code))
         with self.typed(node):
             if op == "!":
                 return Value(v.false(operand, loc), INT, True)
@@ -403,8 +286,18 @@ class Expressions:
         with self.typed(node):
             if (kind.struct and value.is_pointer and not value.inner and value.ctype is not None
                     and value.ctype.struct != kind.struct and self.memory.same_object(value.ctype.struct, kind.struct)):
-                return replace(value, ctype=kind)
+                return self._first_member(value, value.ctype.struct, kind, self.loc(node))
             return v.convert(value, kind, self.loc(node))
+
+    def _first_member(self, value: Value, struct: str, kind: CType, loc: Loc) -> Value:
+        """A pointer to a struct that begins with another one, as a pointer to that one, or the other way round."""
+        if struct in self.words.universes and kind.struct in self.words.universes:      # two objects to the model
+            first = self.types.first_member(struct)
+            if first is None or first[1] != kind.struct or self.memory.link(FieldPlace(value.expr, struct, first[0])) \
+                    is None:
+                raise Mismatch(f"a pointer to {struct} used as one to {kind.struct}")
+            return self.memory.address(FieldPlace(value.expr, struct, first[0]), loc)
+        return replace(value, ctype=kind)
 
     def type_of(self, descriptor: Node) -> Type:
         """The type that a cast names."""
@@ -417,6 +310,11 @@ class Expressions:
             return self.types.of(words, shape)
         if self.code.typeofs[words].startswith(" "):
             return self.types.of(self.code.typeofs[words], shape)
+        given = self.spelled(self.code.typeofs[words])
+        if given is not None:
+            if shape is None or shape.type == "identifier":
+                return p.text(shape) if shape is not None else "", given
+            self.fail(node, f"declaration: {p.shown(node)}")
         inner = p.expression_code(self.code.typeofs[words], self.code.where, self.code.at(node))
         kept, self.code = self.code, inner
         try:
@@ -427,6 +325,37 @@ class Expressions:
         if shape is None or shape.type == "identifier":
             return p.text(shape) if shape is not None else "", ctype
         self.fail(node, f"declaration: {p.shown(node)}")
+
+    def spelled(self, text: str) -> CType | None:
+        """The type that a text such as ``u32`` or ``struct entity *`` names; None for a value or a struct."""
+        words, stars = text.replace("*", " ").split(), text.count("*")
+        if not words or not all(w.isidentifier() for w in words) or self.find(words[0]) is not None:
+            return None
+        named = self.types.named(" ".join(words))
+        found = self.types.pointed(named, stars, text) if named is not None else None
+        return found if isinstance(found, CType) else None
+
+    def _sizeof_expression(self, node: Node) -> Value:
+        """``sizeof``, of numbers and pointers. What stands in it is never evaluated."""
+        kind, operand = p.part(node, "type"), p.part(node, "value")
+        found: Type = None
+        if kind is not None:
+            found = self.type_of(kind)
+        elif operand is not None:
+            inner = operand
+            while inner.type == "parenthesized_expression" and len(p.children(inner)) == 1:
+                inner = p.children(inner)[0]
+            if p.text(inner) in self.code.typeofs:
+                found = self.declared(inner, p.text(inner), None)[1]
+            else:
+                found = self.spelled(p.text(inner))
+            if found is None:
+                with self.aside():
+                    found = self.value(inner).ctype
+        if not isinstance(found, CType) or ":" in found.name:
+            self.fail(node, f"sizeof expression: {p.shown(node)}")
+        bits = 64 if found.struct else 8 if found.name == "bool" else found.bits
+        return v.constant(bits // 8, ULONG, self.loc(node))
 
     @staticmethod
     def _descriptor(node: Node) -> tuple[str, Node | None]:
@@ -439,6 +368,10 @@ class Expressions:
     def _assignment_expression(self, node: Node, used: bool = True) -> Value:
         op, loc = p.text(p.need(node, "operator", self.code)), self.loc(node)
         left, right = p.need(node, "left", self.code), p.need(node, "right", self.code)
+        structs = self.local_struct(left), self.local_struct(right)
+        if structs[0] is not None and structs[1] is not None and op == "=" and not used:
+            self.copy(node, structs[0], structs[1])
+            return Value(Const(0, loc), None)
         place = self.place(left)
         with self.aside() as before:
             value = self.value(right)
@@ -468,15 +401,25 @@ class Expressions:
         return self.memory.load(place, loc) if isinstance(place, LocalPlace) else value
 
     def _update_expression(self, node: Node, used: bool = True) -> Value:
-        loc = self.loc(node)
         argument = p.need(node, "argument", self.code)
-        op = p.text(p.need(node, "operator", self.code))
+        around: list[Node] = []                # the grammar takes -x++ for (-x)++
+        while argument.type == "unary_expression":
+            around.append(argument)
+            argument = p.need(argument, "argument", self.code)
+        value = self._update(node, argument, used or bool(around))
+        for outer in reversed(around):
+            value = self._unary(outer, value)
+        return value
+
+    def _update(self, node: Node, argument: Node, used: bool) -> Value:
+        loc = self.loc(node)
+        sign = p.need(node, "operator", self.code)
+        prefix = sign.start_byte == node.start_byte
         place = self.place(argument)
         with self.typed(node):
             old = self.memory.load(place, loc)
-            prefix = p.text(node).startswith(op)
             if used and not prefix:
                 old = self.keep(old, loc)
-            new = v.arithmetic(op[0], old, v.constant(1, INT, loc), loc)
+            new = v.arithmetic(p.text(sign)[0], old, v.constant(1, INT, loc), loc)
             assigned = self.assign(place, new, loc, used and prefix)
             return assigned if prefix else old

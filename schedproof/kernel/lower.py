@@ -1,34 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""C statements to statements of the shared form.
-
-Jumps that the shared form lacks (``goto`` forward to a label at the function's end level, ``continue`` out of a
-``switch``, ``break`` out of a nested ``switch``) become a flag and a ``break`` out of a loop that runs once.
-"""
+"""C statements to statements of the shared form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.calls import Calls
 from schedproof.kernel.declared import Embedded, Type
-from schedproof.kernel.expressions import Bound, Unusable
+from schedproof.kernel.jumps import Frame, Jumps, breaks
+from schedproof.kernel.lowering import Bound, LocalStruct, Unusable
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import INT, CType
-from schedproof.lang.syntax import Assign, Binary, Break, Const, Continue, Expr, If, Loc, Local, Return, Stmt, While
-
-
-@dataclass
-class _Frame:
-    """Something that a ``Break`` leaves. ``loop``: C's break and continue mean it; ``switch``: only break does."""
-
-    kind: str                                    # "loop", "switch", "label"
-    label: str = ""
-    flags: list[tuple[str, str]] = field(default_factory=list)     # (flag, what to do behind it)
+from schedproof.lang.syntax import Assign, Binary, Break, Const, Expr, If, Loc, Return, Stmt, While
 
 
 def _ends(node: Node) -> bool:
@@ -45,76 +31,18 @@ def _ends(node: Node) -> bool:
     return False
 
 
-class Statements(Calls):
+class Statements(Jumps):
     """Lowers the body of one function."""
 
     result: CType | None = None
-    frames: list[_Frame]
-    labels: dict[str, int]
-
     inside: set[tuple[str, str]]                 # the members of objects that a pointer result may point to
 
     def body(self, node: Node, result: CType | None) -> tuple[Stmt, ...]:
         """The statements of a function's body."""
-        self.result, self.frames, self.inside = result, [], set()
-        with self.scope():
-            inner = p.children(node)
-            return self._from_label(inner, [i for i, n in enumerate(inner) if n.type == "labeled_statement"])
-
-    def _from_label(self, nodes: Sequence[Node], labels: list[int]) -> tuple[Stmt, ...]:
-        """A function's top level: what stands before the last label is a loop that runs once, left by ``goto``."""
-        if not labels:
-            with self.aside() as out:
-                for node in nodes:
-                    self.statement(node)
-            return tuple(out)
-        at = labels[-1]
-        label = p.text(p.need(nodes[at], "label", self.code))
-        loc = self.loc(nodes[at])
-        frame = _Frame("label", label)
-        self.frames.append(frame)
-        before = self._from_label(nodes[:at], labels[:-1])
-        self.frames.pop()
+        self.result, self.frames, self.through, self.inside = result, [], {}, set()
         with self.aside() as out:
-            self._close(frame, before, loc)
-            for inner in [c for c in p.children(nodes[at]) if c.type != "statement_identifier"]:
-                self.statement(inner)
-            for node in nodes[at + 1:]:
-                self.statement(node)
+            self.statement(node)
         return tuple(out)
-
-    def _close(self, frame: _Frame, body: tuple[Stmt, ...], loc: Loc) -> None:
-        """A block that runs once, and the jumps out of it that go further."""
-        if frame.flags or _breaks(body):
-            self.out += [Assign(flag, Const(0, loc), loc) for flag, _ in frame.flags]
-            self.out.append(While(Const(False, loc), body, (), loc, True))
-            self._follow(frame, loc)
-        else:
-            self.out += body
-
-    def _follow(self, frame: _Frame, loc: Loc) -> None:
-        """Behind a block: go on with the jumps that were meant for something further out."""
-        for flag, kind in frame.flags:
-            here = Binary("!=", Local(flag, loc), Const(0, loc), loc)
-            with self.aside() as inner:
-                self._jump(kind, loc)
-            self.out.append(If(here, tuple(inner), (), loc))
-
-    def _jump(self, kind: str, loc: Loc) -> None:
-        """``kind`` is "break", "continue" or "goto LABEL"."""
-        if not self.frames:
-            raise v.Mismatch(f"{kind} with nothing to leave")
-        top = self.frames[-1]
-        if kind == "break" and top.kind in ("loop", "switch") or kind == f"goto {top.label}" and top.kind == "label":
-            self.out.append(Break(loc))
-        elif kind == "continue" and top.kind == "loop":
-            self.out.append(Continue(loc))
-        else:
-            found = next((flag for flag, what in top.flags if what == kind), None)
-            if found is None:
-                found = self.fresh()
-                top.flags.append((found, kind))
-            self.out += [Assign(found, Const(1, loc), loc), Break(loc)]
 
     # ---------------------------------------------------------------------------------------- statements
     def statement(self, node: Node) -> None:
@@ -135,8 +63,7 @@ class Statements(Calls):
 
     def _do_compound_statement(self, node: Node) -> None:
         with self.scope():
-            for inner in p.children(node):
-                self.statement(inner)
+            self.sequence(node, p.children(node))
 
     def _do_expression_statement(self, node: Node) -> None:
         inner = p.children(node)
@@ -185,6 +112,9 @@ class Statements(Calls):
             found: Type = given.ctype
         else:
             name, found = self.declared(node, kind, shape)
+        if isinstance(found, Embedded) and found.name.startswith("struct "):
+            self._declare_struct(node, name, found, value)
+            return
         if not isinstance(found, CType):
             why = "a struct" if isinstance(found, Embedded) else f"of type {getattr(found, 'text', 'void')}"
             self.scopes[-1][name] = Unusable(why)
@@ -199,6 +129,39 @@ class Statements(Calls):
         if given is not None:
             self.out += self.memory.store(place, given, loc)
 
+    def _declare_struct(self, node: Node, name: str, kind: Embedded, value: Node | None) -> None:
+        """A local struct, whose members are locals; what an initializer leaves out is 0."""
+        made = LocalStruct(self.unique(name), kind)
+        if value is not None and value.type != "initializer_list":
+            source = self.local_struct(value)
+            if source is None:
+                self.fail(node, f"initial value of a struct: {p.shown(node)}")
+            self.copy(node, made, source)
+        elif value is not None:
+            given: dict[str, Value] = {}
+            for item in p.children(value):
+                path = "".join(p.text(c) for c in item.children_by_field_name("designator"))
+                inner = p.part(item, "value") if path else None
+                if inner is not None:
+                    given[path] = self.keep(self.value(inner), self.loc(item))
+                elif p.text(value).replace(" ", "") != "{0}":
+                    self.fail(item, f"initial value of a struct: {p.shown(value)}")
+            self._fill(node, made, "", given)
+            if given:
+                self.fail(node, f"initial value of a struct: {p.shown(value)}")
+        self.scopes[-1][name] = made
+
+    def _fill(self, node: Node, struct: LocalStruct, path: str, given: dict[str, Value]) -> None:
+        """Set every member of a local struct; those that were used are taken out of ``given``."""
+        loc = self.loc(node)
+        for name in self.types.separate(struct.kind):
+            inner, here = self.member_of(node, struct, name), f"{path}.{name}"
+            if isinstance(inner, LocalStruct):
+                self._fill(node, inner, here, given)
+            else:
+                zero = v.null(loc, inner.ctype.struct) if inner.ctype.struct else v.constant(0, INT, loc)
+                self.out += self.memory.store(inner, given.pop(here, zero), loc)
+
     # -------------------------------------------------------------------------------------- control flow
     def _do_if_statement(self, node: Node) -> None:
         loc = self.loc(node)
@@ -209,8 +172,8 @@ class Statements(Calls):
             return
         self.out.append(If(test, self.block(then), self.block(other), loc))
 
-    def _loop_body(self, node: Node | None) -> tuple[tuple[Stmt, ...], _Frame]:
-        frame = _Frame("loop")
+    def _loop_body(self, node: Node | None) -> tuple[tuple[Stmt, ...], Frame]:
+        frame = Frame("loop")
         self.frames.append(frame)
         body = self.block(node)
         self.frames.pop()
@@ -224,7 +187,7 @@ class Statements(Calls):
             body, test = (*before, leave, *body), Const(True, loc)
         self.out += [Assign(flag, Const(0, loc), loc) for flag, _ in frame.flags]
         self.out.append(While(test, body, step, loc))
-        self._follow(frame, loc)
+        self.follow(frame, loc)
 
     def _do_while_statement(self, node: Node) -> None:
         with self.aside() as before:
@@ -253,27 +216,27 @@ class Statements(Calls):
         body, frame = self._loop_body(p.part(node, "body"))
         with self.aside() as before:
             test = self.truth(p.need(node, "condition", self.code))
-        if isinstance(test, Const) and not test.value and not before and not frame.flags and not _breaks(body):
+        if isinstance(test, Const) and not test.value and not before and not frame.flags and not breaks(body):
             self.out += body                           # do { … } while (0)
             return
         self.out += [Assign(flag, Const(0, loc), loc) for flag, _ in frame.flags]
         self.out.append(While(test, body, tuple(before), loc, True))
-        self._follow(frame, loc)
+        self.follow(frame, loc)
 
     def _do_break_statement(self, node: Node) -> None:
-        self._jump("break", self.loc(node))
+        self.jump("break", self.loc(node))
 
     def _do_continue_statement(self, node: Node) -> None:
-        self._jump("continue", self.loc(node))
+        self.jump("continue", self.loc(node))
 
     def _do_goto_statement(self, node: Node) -> None:
         label = p.text(p.need(node, "label", self.code))
-        if not any(f.label == label for f in self.frames):
-            self.fail(node, f"goto {label}, backward or into a block")
-        self._jump(f"goto {label}", self.loc(node))
+        if not self.reaches(label):
+            self.fail(node, f"goto {label}, into a block")
+        self.jump(f"goto {label}", self.loc(node))
 
     def _do_labeled_statement(self, node: Node) -> None:
-        self.fail(node, f"label inside a block: {p.shown(node)}")
+        self.sequence(node, [node])
 
     def _do_return_statement(self, node: Node) -> None:
         inner, loc = p.children(node), self.loc(node)
@@ -292,10 +255,18 @@ class Statements(Calls):
     def _do_switch_statement(self, node: Node) -> None:
         loc = self.loc(node)
         value = self.once(v.promoted(self.value(p.need(node, "condition", self.code)), loc), loc)
-        groups = p.children(p.need(node, "body", self.code))
-        if any(g.type != "case_statement" for g in groups):
-            self.fail(node, "statements before the first case of a switch")
-        frame = _Frame("switch")
+        with self.scope():
+            self._switch(value, p.children(p.need(node, "body", self.code)), loc)
+
+    def _switch(self, value: Value, inner: Sequence[Node], loc: Loc) -> None:
+        groups = [n for n in inner if n.type == "case_statement"]
+        for early in inner[:len(inner) - len(groups)]:
+            if early.type != "declaration" or any(d.type == "init_declarator" for d in early.children):
+                self.fail(early, f"statement before the first case of a switch: {p.shown(early)}")
+            self.statement(early)
+        if inner and groups != inner[-len(groups):]:
+            self.fail(inner[0], "a switch with statements outside of its cases")
+        frame = Frame("switch")
         self.frames.append(frame)
         default: tuple[Stmt, ...] = ()
         arms: list[tuple[Expr, tuple[Stmt, ...]]] = []
@@ -310,18 +281,25 @@ class Statements(Calls):
         chain = default
         for test, body in reversed(arms):
             chain = (If(test, body, chain, loc),)
-        self._close(frame, chain, loc)
+        self.close(frame, chain, loc)
 
     def _case(self, value: Value, group: Node) -> Expr | None:
         """The condition of one case; None for the default."""
         label = p.part(group, "value")
         if label is None:
             return None
+        loc = self.loc(group)
+        ends = [label]
+        if label.type == "call_expression" and p.text(label).startswith(f"{p.CASE_RANGE}("):
+            ends = p.children(p.need(label, "arguments", self.code))
         with self.aside() as before:
-            wanted = self.value(label)
-        if before or not isinstance(wanted.expr, Const):
+            wanted = [v.convert(self.value(end), value.number, loc) for end in ends]
+        if before or not all(isinstance(w.expr, Const) for w in wanted):
             self.fail(group, f"case {p.shown(label)}")
-        return v.compare("==", value, wanted, self.loc(group)).expr
+        if len(wanted) == 1:
+            return v.compare("==", value, wanted[0], loc).expr
+        low, high = (v.compare(op, value, w, loc).expr for op, w in zip((">=", "<="), wanted, strict=True))
+        return Binary("and", low, high, loc)
 
     def _arm(self, groups: Sequence[Node]) -> tuple[Stmt, ...]:
         """What runs from a case on: its own statements and, where they fall through, those of the next ones."""
@@ -340,15 +318,3 @@ class Statements(Calls):
 
 def _negated(test: Expr, loc: Loc) -> Expr:
     return v.false(Value(test, INT, True), loc)
-
-
-def _breaks(body: Sequence[Stmt]) -> bool:
-    """Whether a body has a break or continue that means the loop around it."""
-    for statement in body:
-        if isinstance(statement, (Break, Continue)):
-            return True
-        if isinstance(statement, If) and (_breaks(statement.then) or _breaks(statement.orelse)):
-            return True
-    return False
-
-

@@ -96,10 +96,24 @@ class Expander:
             self.made += len(result)
             if self.made > _MOST_TOKENS:
                 raise NotExecutable(self.file, here, f"macro {macro.name}: its expansion is too large")
-            out += self._expand(result, here, hidden | {macro.name}, False, depth + 1)
+            made = self._expand(result, here, hidden | {macro.name}, False, depth + 1)
+            last = self._open(made, given, at, here, hidden | {macro.name})
+            if last is not None:                     # its argument stands behind the use: #define get_it read_it
+                given, at = [made[last], *given[at:]], 0
+                made = made[:last]
+            out += made
             out.append(" " if not consumed else "\n" * consumed)
             line += consumed
         return out
+
+    def _open(self, made: list[str], given: list[str], at: int, line: int, hidden: frozenset[str]) -> int | None:
+        """Where the expansion ends in the name of a macro whose arguments are what follows; None where it does not."""
+        last = next((i for i in reversed(range(len(made))) if not made[i].isspace()), None)
+        if last is None or not _NAME.fullmatch(made[last]) or made[last] in hidden or made[last] in self.keep:
+            return None
+        macro = self.lookup(made[last], line)
+        takes = macro is not None and macro.params is not None and _arguments(given, at) is not None
+        return last if takes else None
 
     def _substitute(self, macro: Macro, args: list[list[str]], line: int, hidden: frozenset[str],
                     depth: int) -> list[str]:

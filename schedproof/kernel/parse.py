@@ -95,6 +95,10 @@ def check(code: Code, what: str) -> None:
 
 
 _TYPED = re.compile(r"\b(?:max_t|min_t|clamp_t|typecheck)\s*\(\s*([A-Za-z_]\w*(?:\s+[A-Za-z_]\w*)+)\s*,")
+CASE_RANGE = "__case_range"      # ``case A ... B:`` is not in the grammar: ``case __case_range(A, B):``
+_RANGE = re.compile(r"\bcase\b([^:;{}?\"']*?)\.\.\.([^:;{}?\"']*?):")
+# ``(u64)-1`` is a difference to the grammar, but ``(uint64_t)-1``, whose name it knows, a cast.
+_CAST = re.compile(r"\(\s*(?:__)?([us])(8|16|32|64)\s*\)(?=\s*[-+*&(])")
 _STRUCTS = re.compile(r"\b(container_of|offsetof|list_entry|rb_entry|hlist_entry)\b")
 _TYPEOF = re.compile(r"\b(?:typeof|__typeof__|__typeof|__unqual_scalar_typeof|typeof_unqual)\s*\(")
 
@@ -105,6 +109,8 @@ def _without_typeof(source: str) -> tuple[str, dict[str, str]]:
     Also what the names stand for: the text in the brackets of ``typeof``, or a type's words behind a blank.
     """
     table: dict[str, str] = {}
+    source = _CAST.sub(lambda m: f"({'u' * (m[1] == 'u')}int{m[2]}_t)" + "\n" * m[0].count("\n"), source)
+    source = _RANGE.sub(rf"case {CASE_RANGE}(\1,\2):", source)
     while typed := _TYPED.search(source):
         name = f"__type_{len(table)}"
         table[name] = " " + " ".join(typed[1].split())

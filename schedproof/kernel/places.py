@@ -235,15 +235,14 @@ class Memory:
 
     def around(self, struct: str) -> tuple[str, str] | None:
         """(struct, member) of the modelled struct that begins with a ``struct``, as pv_node does with mcs_spinlock."""
-        for universe in self.words.universes:
-            first = self.types.first_member(universe)
-            if first is not None and first[1] == struct:
-                return universe, first[0]
-        return None
+        found = [(universe, first[0]) for universe in self.words.universes
+                 if (first := self.types.first_member(universe)) is not None and first[1] == struct]
+        return found[0] if len(found) == 1 else None
 
     def same_object(self, one: str, other: str) -> bool:
         """Whether pointers to these two structs may be cast into each other: one begins with the other."""
         return any(a in self.words.universes and (self.types.first_member(a) or ("", ""))[1] == b
+                   and (b in self.words.universes or self.around(b) is not None)
                    for a, b in ((one, other), (other, one)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schedproof.errors import NotExecutable
+from schedproof.kernel import enums
 from schedproof.kernel import parse as p
 from schedproof.kernel.builtins import ITERATORS, KEPT
 from schedproof.kernel.config import DEFAULT, Config
@@ -19,7 +20,7 @@ from schedproof.kernel.places import Words
 from schedproof.kernel.source import Again, Piece, Sources, Where, sources
 from schedproof.kernel.tree import Absent, Tree
 from schedproof.kernel.values import Value, constant
-from schedproof.lang.ctypes import INT, LONG, CType, pointer
+from schedproof.lang.ctypes import INT, CType, pointer
 from schedproof.lang.syntax import Const, Loc, Local, Program
 
 _DEEPEST = 40                     # calls inside calls; recursion is found before that
@@ -181,7 +182,7 @@ class Reader:
         return self._numbers[key]
 
     def _enumerator(self, name: str, where: Where, loc: Loc) -> Value | None:
-        steps = 0
+        steps, wanted, place = 0, name, where
         while True:
             found = self.sources.enumerator(name, where)
             if found is None:
@@ -195,7 +196,10 @@ class Reader:
                 break
             name, where, steps = previous, Where(file, where.root), steps + 1
         value = base + steps
-        return constant(value, INT if INT.low <= value <= INT.high else LONG, loc)
+        ctype = INT if INT.low <= value <= INT.high else enums.constant_type(self.sources, wanted, place)
+        if ctype is None:
+            raise NotExecutable(file, line, f"enumerator {wanted}, whose type depends on others that are not plain")
+        return constant(value, ctype, loc)
 
     def _constant(self, expression: str, where: Where, line: int) -> int:
         expander = p.Expander(where.file, lambda n, at: self.sources.macro(n, where, at), self.kept)

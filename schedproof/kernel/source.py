@@ -176,6 +176,8 @@ class Sources:
     def __init__(self, tree: Tree, config: Config):
         self.tree, self.config = tree, config
         self._outer: dict[str, tuple[Macro, ...]] = {}
+        # Since 6.2 a plain char is unsigned everywhere.
+        self.unsigned_char = tree.exists("Makefile") and "-funsigned-char" in tree.text("Makefile")
         self._forget()
 
     def _forget(self) -> None:

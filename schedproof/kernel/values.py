@@ -103,7 +103,7 @@ def as_number(value: Value, loc: Loc) -> Value:
     ctype = value.ctype or INT
     ctype = INT if ctype.name == "bool" else ctype
     if isinstance(value.expr, Const):
-        return Value(Const(int(value.expr.value), loc, ctype), ctype)
+        return constant(int(value.expr.value), ctype, loc)
     return Value(Cast(value.expr, ctype, loc), ctype)
 
 
@@ -218,7 +218,7 @@ def literal(spelled: str, loc: Loc) -> Value | None:
     if spelled.startswith("'"):
         inner = spelled[1:-1]
         escapes = {"\\n": 10, "\\t": 9, "\\0": 0, "\\\\": 92, "\\'": 39, "\\r": 13}
-        code = escapes.get(inner, ord(inner) if len(inner) == 1 else None)
+        code = escapes.get(inner, ord(inner) if len(inner) == 1 and inner.isascii() else None)
         return None if code is None else constant(code, INT, loc)
     digits = spelled.rstrip("uUlL")
     suffix = spelled[len(digits):].lower()

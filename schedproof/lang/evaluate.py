@@ -198,7 +198,11 @@ class Evaluator:
             zero = t.simplify(t.and_(path.pc, t.equal(t.number(right), 0)))
             if zero is not False:
                 self.faults.append(Fault(zero, e.loc, "division by zero"))
-        value = t.arithmetic(e.op, left, right, self.bounds)
+            self.overflow(e, left, right, path)
+        bits = e.ctype.bits if e.ctype is not None else 64
+        if e.op in ("<<", ">>") and isinstance(right, int) and not 0 <= right < bits:
+            raise NotExecutable(e.loc.file, e.loc.line, f"shift by {int(right)}")
+        value = t.arithmetic(e.op, left, right, self.bounds, bits)
         if value is None:
             raise NotExecutable(e.loc.file, e.loc.line, f"`{e.op}` with an amount or a mask that is not known")
         return self.fit(value, e.ctype, e.op, path, e.loc) if e.ctype is not None else value
@@ -206,6 +210,18 @@ class Evaluator:
     def fit(self, value: Value, ctype: CType, op: str, path: Path, loc: s.Loc) -> Value:
         """The result of an operation or of a conversion, reduced to its C type."""
         return t.convert(value, ctype, self.bounds)
+
+    def overflow(self, e: s.Binary, left: Value, right: Value, path: Path) -> None:
+        """The least number of a signed C type divided by -1 is a fault, as on the machine."""
+        if e.ctype is None or not e.ctype.signed:
+            return
+        for value, wanted in ((right, -1), (left, e.ctype.low)):
+            low, high = self.bounds.of(t.number(value))
+            if low is not None and low > wanted or high is not None and high < wanted:
+                return
+        bad = t.simplify(t.and_(path.pc, t.equal(t.number(right), -1), t.equal(t.number(left), e.ctype.low)))
+        if bad is not False:
+            self.faults.append(Fault(bad, e.loc, "division whose result does not fit"))
 
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))

@@ -291,8 +291,10 @@ class Interpreter:
             return _COMPARE[e.op](a, b)
         if e.op in ("/", "%") and b == 0:
             raise ModelError("division by zero", e.loc.file, e.loc.line)
-        if e.op in ("<<", ">>") and not 0 <= b < 64:
+        if e.op in ("<<", ">>") and not 0 <= b < (e.ctype.bits if e.ctype is not None else 64):
             raise ModelError(f"shift by {b}", e.loc.file, e.loc.line)
+        if e.op in ("/", "%") and b == -1 and e.ctype is not None and e.ctype.signed and a == e.ctype.low:
+            raise ModelError("division whose result does not fit", e.loc.file, e.loc.line)
         return _wrap(_ARITHMETIC[e.op](a, b), e.ctype)
 
     def choose(self, e: s.Choose, env: dict[str, int | bool]) -> int | bool:

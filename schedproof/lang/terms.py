@@ -213,7 +213,7 @@ def remainder(a: Value, b: Value, natural: bool = False) -> Value:
     return simplify(z3_of(a) - z3_of(b) * z3_of(divide(a, b, natural)))
 
 
-def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Value | None:
+def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None, bits: int = 64) -> Value | None:
     """``+ - * / %`` and shifts and masks with known amounts; None when the operator cannot be expressed."""
     a, b = number(a), number(b)
     if op in ("/", "%"):
@@ -221,14 +221,14 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
         natural = all(low is not None and low >= 0 for low in lows)
         return divide(a, b, natural) if op == "/" else remainder(a, b, natural)
     if isinstance(a, int) and isinstance(b, int):
-        if op in ("<<", ">>") and not 0 <= b < 64:
+        if op in ("<<", ">>") and not 0 <= b < bits:
             return None
         return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
                 "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b}[op]()
     x, y = z3_of(a), z3_of(b)
     if op in "+-*":
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
-    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < 64:
+    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < bits:
         return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
     if op == "&":
         value, mask = (x, b) if isinstance(b, int) else (y, a)
