@@ -80,6 +80,9 @@ def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> tuple[
     a, b = left.programs[left.name], right.programs[right.name]
     if len(a.params) != len(b.params):
         return Comparison("differs", f"{len(a.params)} and {len(b.params)} parameters"), True
+    for param, one, other in zip(a.params, a.types, b.types, strict=False):
+        if one is not None and other is not None and one.struct != other.struct:
+            return Comparison("unknown", f"the type of the parameter {param} changes from {one} to {other}"), True
     arena = _Arena(instance, left, right, spans)
     unknown = ""
     for args, told in arena.arguments(a, b):
@@ -104,7 +107,7 @@ class _Arena:
 
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
         self.instance, self.spans, self.narrowed = instance, spans, False
-        self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
+        self.boundary = instance.model.vocabulary.outside - {left.name}
         self.types = _field_types({**left.programs, **right.programs})
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}

@@ -17,7 +17,8 @@ from tree_sitter import Node
 from schedproof.errors import NotExecutable
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.declared import Type, Types
+from schedproof.kernel.declared import Odd, Type, Types
+from schedproof.kernel.elements import element
 from schedproof.kernel.parse import Code
 from schedproof.kernel.places import FieldPlace, LocalPlace, Memory, Place, Words
 from schedproof.kernel.source import Sources, Where
@@ -295,6 +296,9 @@ class Expressions:
             return self.memory.target(self.memory.address(base, self.loc(node)), self.loc(node)).below(name)
         return base.below(name)
 
+    def _subscript_expression(self, node: Node) -> Value:
+        return element(self, node)
+
     def _field_expression(self, node: Node) -> Value:
         place = self._member(node)
         return self.memory.load(place, self.loc(node))
@@ -398,6 +402,8 @@ class Expressions:
         value = self.value(operand, used)
         if kind is None:
             return Value(Const(0, self.loc(node)), None)
+        if kind == Odd("void *") and value.is_pointer:
+            return value                             # still known to point to what it does
         if not isinstance(kind, CType):
             self.fail(node, f"cast: {p.shown(node)}")
         with self.typed(node):

@@ -198,10 +198,24 @@ class Evaluator:
             zero = t.simplify(t.and_(path.pc, t.equal(t.number(right), 0)))
             if zero is not False:
                 self.faults.append(Fault(zero, e.loc, "division by zero"))
+        if e.op in ("<<", ">>"):
+            self.shifted(e, right, path)
         value = t.arithmetic(e.op, left, right, self.bounds)
         if value is None:
             raise NotExecutable(e.loc.file, e.loc.line, f"`{e.op}` with an amount or a mask that is not known")
         return t.convert(value, e.ctype, self.bounds) if e.ctype is not None else value
+
+    def shifted(self, e: s.Binary, amount: Value, path: Path) -> None:
+        """Note the fault of shifting by more bits than the type has, or by fewer than none."""
+        bits = e.ctype.bits if e.ctype is not None else 64
+        amount = t.number(amount)
+        if isinstance(amount, int):
+            bad: Value | None = not 0 <= amount < bits
+        else:
+            bad = t.spread(amount, lambda number: not 0 <= number < bits)
+        guard = False if bad is None else t.simplify(t.and_(path.pc, bad))
+        if guard is not False:
+            self.faults.append(Fault(guard, e.loc, f"shift by a number of bits outside 0 to {bits - 1}"))
 
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))

@@ -291,7 +291,7 @@ class Interpreter:
             return _COMPARE[e.op](a, b)
         if e.op in ("/", "%") and b == 0:
             raise ModelError("division by zero", e.loc.file, e.loc.line)
-        if e.op in ("<<", ">>") and not 0 <= b < 64:
+        if e.op in ("<<", ">>") and not 0 <= b < (e.ctype.bits if e.ctype is not None else 64):
             raise ModelError(f"shift by {b}", e.loc.file, e.loc.line)
         return _wrap(_ARITHMETIC[e.op](a, b), e.ctype)
 

@@ -6,13 +6,15 @@ Operations fold constants and the trivial cases at once, which keeps terms small
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import z3
 
 from schedproof.lang.ctypes import CType
 
+SHIFTS = 128                    # amounts of a shift that any type has
+_PLAIN = (z3.Z3_OP_ADD, z3.Z3_OP_SUB, z3.Z3_OP_MUL, z3.Z3_OP_UMINUS, z3.Z3_OP_MOD, z3.Z3_OP_IDIV)
 Value: TypeAlias = Any          # bool, int or z3.ExprRef: z3's Python has no types to tell them apart
 
 
@@ -154,6 +156,28 @@ def outcomes(term: z3.ExprRef, most: int = 16) -> tuple[int, ...] | None:
     return tuple(sorted(found))
 
 
+def spread(term: z3.ExprRef, of: Callable[[int], Value]) -> Value | None:
+    """``of`` of a term that decides between known numbers, as one that decides between the results.
+
+    The term may do arithmetic with numbers on what it decides between. None when it is anything else.
+    """
+    if z3.is_int_value(term):
+        return of(term.as_long())
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        then, other = spread(term.arg(1), of), spread(term.arg(2), of)
+        return None if then is None or other is None else ite(term.arg(0), then, other)
+    parts = term.children()
+    open_ = [i for i, part in enumerate(parts) if not z3.is_int_value(part)]
+    if len(open_) != 1 or term.decl().kind() not in _PLAIN:
+        return None
+    at = open_[0]
+
+    def inside(number: int) -> Value:
+        value = simplify(term.decl()(*parts[:at], z3.IntVal(number), *parts[at + 1:]))
+        return of(value) if isinstance(value, int) else None
+    return spread(parts[at], inside)
+
+
 def _is_variable(term: z3.ExprRef) -> bool:
     return z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
 
@@ -221,14 +245,16 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
         natural = all(low is not None and low >= 0 for low in lows)
         return divide(a, b, natural) if op == "/" else remainder(a, b, natural)
     if isinstance(a, int) and isinstance(b, int):
-        if op in ("<<", ">>") and not 0 <= b < 64:
+        if op in ("<<", ">>") and not 0 <= b < SHIFTS:
             return None
         return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
                 "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b}[op]()
     x, y = z3_of(a), z3_of(b)
+    if op in ("<<", ">>") and not isinstance(b, int):
+        return spread(y, lambda amount: arithmetic(op, a, amount) if 0 <= amount < SHIFTS else 0)
     if op in "+-*":
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
-    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < 64:
+    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < SHIFTS:
         return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
     if op == "&":
         value, mask = (x, b) if isinstance(b, int) else (y, a)
