@@ -162,7 +162,8 @@ class QuotaFunctions(Model):
             "call_trace_sched_update_nr_running": TRACE, "account_group_exec_runtime": ACCOUNT,
             "cgroup_account_cputime": ACCOUNT, "raw_spin_lock": LOCK, "raw_spin_unlock": LOCK,
         },
-        constants={"NSEC_PER_USEC": 1000, "TICK_NSEC": 1_000_000},             # include/vdso, CONFIG_HZ=1000
+        constants={"NSEC_PER_USEC": 1000, "TICK_NSEC": 1_000_000,              # include/vdso, CONFIG_HZ=1000
+                   "SCHED_IDLE": 5},                                           # include/uapi/linux/sched.h
         static_keys={
             "__cfs_bandwidth_used": (True, "there is a quota"),
             **dict.fromkeys(("GENTLE_FAIR_SLEEPERS", "START_DEBIT", "PLACE_LAG", "PLACE_DEADLINE_INITIAL",

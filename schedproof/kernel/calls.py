@@ -16,7 +16,7 @@ from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature
 from schedproof.kernel.values import Value
-from schedproof.lang.ctypes import CType
+from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.syntax import Call, Const, Do, Free
 
 ANY = Odd("void *")
@@ -61,6 +61,8 @@ class Calls(Expressions):
         loc = self.loc(node)
         if not used:
             return Value(Const(0, loc), None)
+        if re.fullmatch(r"trace_\w+_enabled", name):                  # made by DECLARE_TRACE
+            return Value(Free(f"result of {name}", BOOL, loc), BOOL, True)
         signature = self.services.signature(name, self.code.where)
         if signature is None or not isinstance(signature.result, CType):
             self.fail(node, f"result of {name}, which does nothing for the model and has no known type")

@@ -12,7 +12,20 @@ from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL
-from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
+from schedproof.lang.paths import (
+    UNSURE,
+    Choice,
+    CutRecord,
+    Fault,
+    Partly,
+    Path,
+    SitePath,
+    Split,
+    SplitHere,
+    alive,
+    join,
+    unsure,
+)
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
 
@@ -115,10 +128,7 @@ class Evaluator:
             case s.Const():
                 return e.value
             case s.Local():
-                if path.env.get(e.name, UNSURE) is UNSURE:
-                    raise ModelError(f"`{e.name}` has no value here on some path", e.loc.file, e.loc.line,
-                                     "give it one before")
-                return path.env[e.name]
+                return self.local(e, path)
             case s.Load():
                 return self.load(e, path)
             case s.Unary():
@@ -141,6 +151,19 @@ class Evaluator:
                 self.free[name] = e.why
                 self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
                 return constant(name)
+
+    def local(self, e: s.Local, path: Path) -> Value:
+        """A local. C may have set it on the paths on which it is used, only; use on another one is a fault."""
+        value = path.env.get(e.name, UNSURE)
+        if isinstance(value, Partly) and e.ctype is not None:
+            bad = t.simplify(t.and_(path.pc, t.not_(value.known)))
+            if bad is not False:
+                self.faults.append(Fault(bad, e.loc, f"`{e.name}` has no value here"))
+            return value.value
+        if unsure(value):
+            raise ModelError(f"`{e.name}` has no value here on some path", e.loc.file, e.loc.line,
+                             "give it one before")
+        return value
 
     def load(self, e: s.Load, path: Path) -> Value:
         table: Mapping[object, object] | None = None

@@ -156,26 +156,24 @@ def outcomes(term: z3.ExprRef, most: int = 16) -> tuple[int, ...] | None:
     return tuple(sorted(found))
 
 
-def spread(term: z3.ExprRef, of: Callable[[int], Value]) -> Value | None:
+def spread(term: Value, of: Callable[[int], Value]) -> Value | None:
     """``of`` of a term that decides between known numbers, as one that decides between the results.
 
     The term may do arithmetic with numbers on what it decides between. None when it is anything else.
     """
-    if z3.is_int_value(term):
-        return of(term.as_long())
+    known_ = settle(term)
+    if isinstance(known_, int):
+        return of(int(known_))
     if z3.is_app_of(term, z3.Z3_OP_ITE):
         then, other = spread(term.arg(1), of), spread(term.arg(2), of)
         return None if then is None or other is None else ite(term.arg(0), then, other)
     parts = term.children()
     open_ = [i for i, part in enumerate(parts) if not z3.is_int_value(part)]
-    if len(open_) != 1 or term.decl().kind() not in _PLAIN:
+    if not open_ or term.decl().kind() not in _PLAIN:
         return None
     at = open_[0]
-
-    def inside(number: int) -> Value:
-        value = simplify(term.decl()(*parts[:at], z3.IntVal(number), *parts[at + 1:]))
-        return of(value) if isinstance(value, int) else None
-    return spread(parts[at], inside)
+    return spread(parts[at], lambda number: spread(
+        simplify(term.decl()(*parts[:at], z3.IntVal(number), *parts[at + 1:])), of))
 
 
 def _is_variable(term: z3.ExprRef) -> bool:
