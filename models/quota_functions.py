@@ -4,10 +4,9 @@
 quota_reweight.py is the mechanism in ticks; here are the functions themselves, with exact C values. There are no
 methods for them and no actions: what a tree has is read, run, and compared with what another one has.
 
-One CPU, one chain of groups, one task in the innermost of them and one sibling beside it:
+One CPU, one chain of groups, one task in the innermost of them:
 
-    cpu0: root ── gVM ── qVM ┬ gA ── qA ── a
-                             └ b
+    cpu0: root ── gVM ── qVM ── gA ── qA ── a
 
 Every pointer argument is each of these objects in turn, every number is any number of its type. What is not looked
 into are red-black trees, lists, PELT's decay, timers and the other scheduling classes: ``callees`` names the functions
@@ -16,7 +15,9 @@ at which reading stops, with the reason. They may change anything, in the same w
 
 from __future__ import annotations
 
-from schedproof.model import NULL, Int, Link, Model, Object, Pointer, Vocabulary, choose, environment
+from dataclasses import replace
+
+from schedproof.model import Int, Link, Model, Object, Pointer, Vocabulary
 
 FAIR = "kernel/sched/fair.c"
 CORE = "kernel/sched/core.c"
@@ -36,25 +37,25 @@ class QuotaFunctions(Model):
 
     # ------------------------------------------------------------------------------------------------- objects
     rq = Object("struct rq", "cpu0")
-    entity = Object("struct sched_entity", "gVM", "gA", "a", "b")
+    entity = Object("struct sched_entity", "gVM", "gA", "a")
     cfs_rq = Object("struct cfs_rq", "root", "qVM", "qA")
     task_group = Object("struct task_group", "root", "VM", "A")
     cfs_bandwidth = Object("struct cfs_bandwidth", "root", "VM", "A")
-    task = Object("struct task_struct", "a", "b", "idle")
+    task = Object("struct task_struct", "a", "idle")
     root_domain = Object("struct root_domain", "def")
     load_weight = Object("struct load_weight", "lw")
 
     # ------------------------------------------------------------------- pointers that never change, embedded structs
     rq_of = Link(cfs_rq, rq, {"root": "cpu0", "qVM": "cpu0", "qA": "cpu0"}, c="rq")
     tg_of = Link(cfs_rq, task_group, {"root": "root", "qVM": "VM", "qA": "A"}, c="tg")
-    cfs_rq_of = Link(entity, cfs_rq, {"gVM": "root", "gA": "qVM", "a": "qA", "b": "qVM"}, c="cfs_rq")
+    cfs_rq_of = Link(entity, cfs_rq, {"gVM": "root", "gA": "qVM", "a": "qA"}, c="cfs_rq")
     my_q = Link(entity, cfs_rq, {"gVM": "qVM", "gA": "qA"}, c="my_q")                        # NULL for tasks
-    parent = Link(entity, entity, {"gA": "gVM", "a": "gA", "b": "gVM"}, c="parent")
+    parent = Link(entity, entity, {"gA": "gVM", "a": "gA"}, c="parent")
     tg_se = Link(task_group, entity, {"VM": "gVM", "A": "gA"}, c="se[0]")                    # tg->se[cpu]
     tg_cfs_rq = Link(task_group, cfs_rq, {"root": "root", "VM": "qVM", "A": "qA"}, c="cfs_rq[0]")
     rq_cfs = Link(rq, cfs_rq, {"cpu0": "root"}, c="cfs")
     tg_bandwidth = Link(task_group, cfs_bandwidth, {"root": "root", "VM": "VM", "A": "A"}, c="cfs_bandwidth")
-    task_se = Link(task, entity, {"a": "a", "b": "b"}, c="se")
+    task_se = Link(task, entity, {"a": "a"}, c="se")
     rq_idle = Link(rq, task, {"cpu0": "idle"}, c="idle")
     rq_rd = Link(rq, root_domain, {"cpu0": "def"}, c="rd")
 
@@ -136,8 +137,7 @@ class QuotaFunctions(Model):
     releases = {"v6.1": {}, "v6.12": {}}
 
     functions = dict.fromkeys((
-        "update_cfs_group", "calc_group_shares", "reweight_entity", "update_curr", "calc_delta_fair", "__calc_delta",
-        "place_entity", "entity_tick", "throttled_hierarchy", "tg_throttle_down", "tg_unthrottle_up",
+        "update_curr", "calc_delta_fair", "__calc_delta", "place_entity", "tg_throttle_down", "tg_unthrottle_up",
         "throttle_cfs_rq", "unthrottle_cfs_rq", "__account_cfs_rq_runtime"), FAIR) | {"tg_nop": CORE}
 
     vocabulary = Vocabulary(
@@ -171,3 +171,13 @@ class QuotaFunctions(Model):
                             (True, FEATURE)),
         },
     )
+
+
+class WeightFunctions(QuotaFunctions):
+    """The weight of a group: the same structs, with update_curr as one more callee, which is read for itself above."""
+
+    functions = dict.fromkeys((
+        "update_cfs_group", "calc_group_shares", "reweight_entity", "entity_tick", "throttled_hierarchy"), FAIR)
+
+    vocabulary = replace(QuotaFunctions.vocabulary, callees={
+        **QuotaFunctions.vocabulary.callees, "update_curr": "a function of QuotaFunctions, compared for itself"})

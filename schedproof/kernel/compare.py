@@ -30,6 +30,7 @@ from schedproof.model.instance import Instance
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
 GROUND = 200_000           # of them for a question in which every input is known
 SAMPLES = 200
+_REST = "everything else"
 _LIMITS = (1 << 31, 1 << 32, 1 << 63, 1 << 64)
 
 
@@ -117,8 +118,11 @@ class _Arena:
             universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
             if constant.c:
                 variables[name] = (universe, Int())
-        self.variables = variables
         fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        # All that neither side looks at is one unknown: which calls were made is seen in it, whatever is written later.
+        named = {e.var for side in (left, right) for e in _accesses(side, self.boundary)}
+        variables = {n: v for n, v in variables.items() if n in named} | {_REST: (None, Int())}
+        self.variables = variables
         self.worlds = [self._world(side, fixed) for side in (left, right)]
         self.heap: Heap = {}
         for name, (_, domain) in variables.items():
@@ -334,6 +338,15 @@ def reached(side: Side, boundary: frozenset[str]) -> list[str]:
                 found.append(name)
                 todo.append(name)
     return found
+
+
+def _accesses(side: Side, boundary: frozenset[str]) -> Iterator[s.Load | s.Store]:
+    """The reads and writes in the programs that a function is made of."""
+    for name in reached(side, boundary):
+        for statement in s.statements(side.programs[name].body):
+            if isinstance(statement, s.Store):
+                yield statement
+            yield from (e for e in s.expressions(statement) if isinstance(e, s.Load))
 
 
 def _field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:

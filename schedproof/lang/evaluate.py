@@ -216,7 +216,11 @@ class Evaluator:
         left = self.need(self.eval(e.left, path), e.left)
         right = self.need(self.eval(e.right, path), e.right)
         if e.op in ("==", "!=", "<", "<=", ">", ">="):
-            return t.compare(e.op, left, right)
+            found = t.compare(e.op, left, right)
+            if not t.known(found) and not t.is_bool(left) and not t.is_bool(right):
+                told = self.bounds.decides(e.op, left, right)
+                found = found if told is None else told
+            return found
         if e.op in ("/", "%"):
             zero = t.simplify(t.and_(path.pc, t.equal(t.number(right), 0)))
             if zero is not False:

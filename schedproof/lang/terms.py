@@ -281,24 +281,40 @@ class Bounds:
         """The interval of a value."""
         if isinstance(value, int):
             return (int(value), int(value))
-        stack = [value]
+        stack: list[tuple[z3.ExprRef, list[z3.ExprRef] | None]] = [(value, None)]
         while stack:
-            term = stack[-1]
-            if term.get_id() in self.memo or z3.is_bool(term):
-                stack.pop()
+            term, parts = stack.pop()
+            if term.get_id() in self.memo:
                 continue
-            todo = [c for c in term.children() if not z3.is_bool(c) and c.get_id() not in self.memo]
-            if todo:
-                stack += todo
-                continue
-            self.memo[term.get_id()] = (term, self._one(term))
-            stack.pop()
+            if parts is None:
+                parts = [c for c in term.children() if not z3.is_bool(c)]
+                todo = [c for c in parts if c.get_id() not in self.memo]
+                if todo:
+                    stack.append((term, parts))
+                    stack += [(c, None) for c in todo]
+                    continue
+            self.memo[term.get_id()] = (term, self._one(term, [self.memo[c.get_id()][1] for c in parts]))
         return self.memo[value.get_id()][1]
 
-    def _one(self, term: z3.ExprRef) -> Interval:
+    def decides(self, op: str, a: Value, b: Value) -> bool | None:
+        """The result of a comparison where the intervals of both sides tell it."""
+        (low, high), (least, most) = self.of(number(a)), self.of(number(b))
+        if op in (">", ">="):
+            op, low, high, least, most = {">": "<", ">=": "<="}[op], least, most, low, high
+        if op in ("==", "!="):
+            apart = high is not None and least is not None and high < least or (
+                low is not None and most is not None and most < low)
+            return op == "!=" if apart else None
+        if high is not None and least is not None and (high < least or op == "<=" and high == least):
+            return True
+        if low is not None and most is not None and (most < low or op == "<" and low == most):
+            return False
+        return None
+
+    def _one(self, term: z3.ExprRef, parts: list[Interval]) -> Interval:
         if z3.is_int_value(term):
             return (term.as_long(), term.as_long())
-        kind, parts = term.decl().kind(), [self.memo[c.get_id()][1] for c in term.children() if not z3.is_bool(c)]
+        kind = term.decl().kind()
         if kind == z3.Z3_OP_UNINTERPRETED:
             return self.ranges.get(term.decl().name(), (None, None))
         if kind == z3.Z3_OP_ITE:
