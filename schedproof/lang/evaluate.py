@@ -11,7 +11,7 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.ctypes import BOOL
+from schedproof.lang.ctypes import BOOL, shift_width
 from schedproof.lang.paths import (
     UNSURE,
     Choice,
@@ -39,7 +39,8 @@ class Evaluator:
 
     def __init__(self, world: World, ranges: Mapping[str, t.Interval] | None = None, splits: bool = False):
         self.world, self.splits = world, splits
-        self.typed = any(p.language == "c" for p in world.programs.values()) and not world.boundary
+        self.exact = any(p.language == "c" for p in world.programs.values())       # numbers have C's ranges
+        self.typed = self.exact and not world.boundary
         self.names = {world.name(k): k for v in world.variables for k in world.keys(v)} if splits else {}
         self.bounds = t.Bounds(ranges or {})
         self.cuts: list[CutRecord] = []
@@ -217,7 +218,7 @@ class Evaluator:
         right = self.need(self.eval(e.right, path), e.right)
         if e.op in ("==", "!=", "<", "<=", ">", ">="):
             found = t.compare(e.op, left, right)
-            if not t.known(found) and not t.is_bool(left) and not t.is_bool(right):
+            if self.exact and not t.known(found) and not t.is_bool(left) and not t.is_bool(right):
                 told = self.bounds.decides(e.op, left, right)
                 found = found if told is None else told
             return found
@@ -234,7 +235,7 @@ class Evaluator:
 
     def shifted(self, e: s.Binary, amount: Value, path: Path) -> None:
         """Note the fault of shifting by more bits than the type has, or by fewer than none."""
-        bits = e.ctype.bits if e.ctype is not None else 64
+        bits = shift_width(e.ctype)
         amount = t.number(amount)
         if isinstance(amount, int):
             bad: Value | None = not 0 <= amount < bits
