@@ -13,7 +13,7 @@ import z3
 
 from schedproof.lang.ctypes import CType
 
-SHIFTS = 128                    # amounts of a shift that any type has
+_WIDEST = 128                   # bits of the widest type
 _PLAIN = (z3.Z3_OP_ADD, z3.Z3_OP_SUB, z3.Z3_OP_MUL, z3.Z3_OP_UMINUS, z3.Z3_OP_MOD, z3.Z3_OP_IDIV)
 Value: TypeAlias = Any          # bool, int or z3.ExprRef: z3's Python has no types to tell them apart
 
@@ -243,17 +243,17 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
         natural = all(low is not None and low >= 0 for low in lows)
         return divide(a, b, natural) if op == "/" else remainder(a, b, natural)
     if isinstance(a, int) and isinstance(b, int):
-        if op in ("<<", ">>") and not 0 <= b < SHIFTS:
+        if op in ("<<", ">>") and not 0 <= b < 64:
             return None
         return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
                 "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b}[op]()
     x, y = z3_of(a), z3_of(b)
     if op in ("<<", ">>") and not isinstance(b, int):
-        return spread(y, lambda amount: arithmetic(op, a, amount) if 0 <= amount < SHIFTS else 0)
+        return spread(y, lambda amount: _shifted(op, x, amount))
     if op in "+-*":
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
-    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < SHIFTS:
-        return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
+    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < 64:
+        return _shifted(op, x, b)
     if op == "&":
         value, mask = (x, b) if isinstance(b, int) else (y, a)
         if isinstance(mask, int) and mask >= 0 and (mask & (mask + 1)) == 0:
@@ -261,6 +261,13 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
         if isinstance(mask, int) and mask > 0 and mask & (mask - 1) == 0:
             return simplify(((value / z3.IntVal(mask)) % 2) * mask)
     return None
+
+
+def _shifted(op: str, a: z3.ArithRef, amount: int) -> Value:
+    """A shift by a number of bits; by one that no type has it is a fault, which is reported where it happens."""
+    if not 0 <= amount < _WIDEST:
+        return 0
+    return simplify(a * (1 << amount)) if op == "<<" else simplify(a / z3.IntVal(1 << amount))
 
 
 Interval = tuple[int | None, int | None]
