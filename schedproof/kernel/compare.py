@@ -121,6 +121,8 @@ class _Arena:
         fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
         # All that neither side looks at is one unknown: which calls were made is seen in it, whatever is written later.
         named = {e.var for side in (left, right) for e in _accesses(side, self.boundary)}
+        self.results = {e.name: e.ctype for side in (left, right) for e in _calls(side, self.boundary)
+                        if e.ctype is not None and not e.ctype.struct}
         variables = {n: v for n, v in variables.items() if n in named} | {_REST: (None, Int())}
         self.variables = variables
         self.worlds = [self._world(side, fixed) for side in (left, right)]
@@ -284,7 +286,9 @@ class _Arena:
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
 
     def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
-        result = _Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
+        executor = _Executor(world, self.ranges, splits=False)
+        executor.results = self.results
+        result = executor.run(side.name, args, self.heap)
         if result.cuts:
             raise NotExecutable("", 0, f"{side.name} is not atomic")
         return result
@@ -315,7 +319,12 @@ class _Arena:
 
 
 class _Executor(Executor):
-    """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that."""
+    """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that.
+
+    What they leave in a field and what they return are values that the field and the result can have.
+    """
+
+    results: Mapping[str, CType] = {}
 
     def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
@@ -325,8 +334,13 @@ class _Executor(Executor):
             return z3.Function(f"{name}!{what}", z3.IntSort(), sort)(token)
 
         for key, value in list(path.heap.items()):
-            path.heap[key] = made(self.world.name(key), t.z3_of(value).sort())
-        return made("return", z3.IntSort())
+            left = made(self.world.name(key), t.z3_of(value).sort())
+            low, high = self.bounds.ranges.get(self.world.name(key), (None, None))
+            if low is not None and high is not None and z3.is_int(left):
+                left = low + left % (high - low + 1)
+            path.heap[key] = left
+        value, ctype = made("return", z3.IntSort()), self.results.get(name)
+        return value if ctype is None else t.convert(value, ctype, self.bounds)
 
 
 def reached(side: Side, boundary: frozenset[str]) -> list[str]:
@@ -347,6 +361,13 @@ def _accesses(side: Side, boundary: frozenset[str]) -> Iterator[s.Load | s.Store
             if isinstance(statement, s.Store):
                 yield statement
             yield from (e for e in s.expressions(statement) if isinstance(e, s.Load))
+
+
+def _calls(side: Side, boundary: frozenset[str]) -> Iterator[s.Call]:
+    """The calls that are not looked into, in the programs that a function is made of."""
+    for name in reached(side, boundary):
+        for statement in s.statements(side.programs[name].body):
+            yield from (e for e in s.expressions(statement) if isinstance(e, s.Call) and e.name in boundary)
 
 
 def _field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:
