@@ -14,6 +14,7 @@ from tree_sitter import Node
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
 from schedproof.kernel.declared import U128, Embedded
+from schedproof.kernel.elements import around
 from schedproof.kernel.expressions import Expressions
 from schedproof.kernel.places import LocalPlace, Place
 from schedproof.kernel.preprocess import Macro
@@ -211,6 +212,9 @@ def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> 
         fine = (value.ctype is not None and value.is_pointer and not e.words.deals_with(value.ctype.struct)
                 and e.types.field(struct, member) == Embedded(value.ctype.struct))
     if not fine or struct not in e.words.universes:
+        outer = around(e, value, struct, member, e.loc(node))
+        if outer is not None:
+            return outer
         e.fail(node, f"container_of: {p.shown(node)}")
     return Value(value.expr, pointer(struct))
 
@@ -243,6 +247,26 @@ def _no_speculation(e: Expressions, node: Node, args: Sequence[Node], used: bool
     index, size = e.in_order(args)
     index = e.once(index, loc)
     return v.conditional(v.compare("<", index, size, loc).expr, index, v.constant(0, INT, loc), loc)
+
+
+def _last_set(ctype: CType) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``fls(x)``: the number of the highest bit that is set, counted from 1; 0 for 0. In C it is assembly."""
+        _count(e, node, args, 1)
+        loc = e.loc(node)
+        value = e.once(v.convert(e.value(args[0]), ctype, loc), loc)
+
+        def between(low: int, high: int) -> Value:
+            """The result where it is known to be in that range."""
+            if low == high:
+                return v.constant(low, INT, loc)
+            middle = (low + high) // 2
+            test = v.compare("<", value, v.constant(1 << middle, ctype, loc), loc).expr
+            if isinstance(test, Const):
+                return between(low, middle) if test.value else between(middle + 1, high)
+            return v.conditional(test, between(low, middle), between(middle + 1, high), loc)
+        return between(0, ctype.bits)
+    return lower
 
 
 # -------------------------------------------------------------------------------------------------- atomics
@@ -406,7 +430,7 @@ BUILTINS: dict[str, Builtin] = {
     "typecheck": lambda e, n, a, u: v.constant(1, INT, e.loc(n)), "abs": _absolute, "IS_ENABLED": _enabled,
     "div_u64": _divide(ULONG, UINT), "div64_u64": _divide(ULONG, ULONG), "div64_ul": _divide(ULONG, ULONG),
     "div_s64": _divide(LONG, INT), "div64_s64": _divide(LONG, LONG), "div64_long": _divide(LONG, LONG),
-    "mul_u64_u32_shr": _multiply_shift,
+    "mul_u64_u32_shr": _multiply_shift, "fls": _last_set(UINT), "fls64": _last_set(ULONG),
     "container_of": _container, "offsetof": _refused("offsetof"), "swap": _swap,
     "per_cpu": _per_cpu, "this_cpu_read": _per_cpu, "__this_cpu_read": _per_cpu, "raw_cpu_read": _per_cpu,
     "__this_cpu_write": _refused("per-CPU variable"), "this_cpu_write": _refused("per-CPU variable"),

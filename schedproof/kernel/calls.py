@@ -13,10 +13,13 @@ from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
 from schedproof.kernel.builtins import BUILTINS
 from schedproof.kernel.declared import Embedded, Odd, Type
+from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature
 from schedproof.kernel.values import Value
-from schedproof.lang.ctypes import CType
+from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.syntax import Call, Const, Do, Free
+
+ANY = Odd("void *")
 
 
 class Calls(Expressions):
@@ -50,6 +53,8 @@ class Calls(Expressions):
         loc = self.loc(node)
         if not used:
             return Value(Const(0, loc), None)
+        if re.fullmatch(r"trace_\w+_enabled", name):                  # made by DECLARE_TRACE
+            return Value(Free(f"result of {name}", BOOL, loc), BOOL, True)
         signature = self.services.signature(name, self.code.where)
         if signature is None or not isinstance(signature.result, CType):
             self.fail(node, f"result of {name}, which does nothing for the model and has no known type")
@@ -64,13 +69,19 @@ class Calls(Expressions):
             signature = self.services.signature(inner[1], self.code.where) if inner is not None else None
         if signature is None:
             self.fail(node, f"call of {name}: the tree has no declaration of it")
-        values = self.arguments(node, name, args, signature)
-        for value, arg in zip(values, args, strict=True):
-            if value.inner:                            # arrives as the object, where the model says so
-                if f"{name}@{value.owner}.{value.inner}" not in self.words.vocabulary.callees:
-                    self.fail(arg, f"pointer to {value.inner} of {value.owner} as an argument of {name}")
-            elif value.is_pointer and value.ctype is not None and value.ctype.struct not in self.words.universes:
+        values = self.arguments(node, name, args, signature, outside=True)
+        into: list[tuple[Node, str]] = []              # arrive as the objects, where the model says so
+        for value, arg, (_, declared) in zip(values, args, signature.params, strict=True):
+            assert value.ctype is not None
+            if value.inner:
+                into.append((arg, f"{value.owner}.{value.inner}"))
+            elif declared == ANY:
+                into.append((arg, value.ctype.struct))
+            elif value.is_pointer and value.ctype.struct not in (*self.words.universes, FUNCTION):
                 self.fail(arg, f"pointer to {value.ctype.struct}, of which the model has no objects, for {name}")
+        if "@".join((name, ",".join(to for _, to in into)) if into else (name,)) not in self.words.vocabulary.callees:
+            arg, to = into[0] if into else (node, "a whole object")
+            self.fail(arg, f"pointer to {to} as an argument of {name}")
         return self.called(node, name, values, signature.result, used)
 
     def _program_call(self, node: Node, name: str, args: Sequence[Node], used: bool) -> Value:
@@ -81,15 +92,23 @@ class Calls(Expressions):
         found = self.called(node, program, values, signature.result, used)
         return replace(found, owner=signature.owner, inner=signature.inner) if used else found
 
-    def arguments(self, node: Node, name: str, args: Sequence[Node], signature: Signature | None) -> list[Value]:
-        """The arguments, converted to the parameters' types."""
-        values = self.in_order(args)
+    def arguments(self, node: Node, name: str, args: Sequence[Node], signature: Signature | None,
+                  outside: bool = False) -> list[Value]:
+        """The arguments, converted to the parameters' types.
+
+        A callee that is not looked into, ``outside``, takes functions and pointers to anything, too.
+        """
+        values = self.in_order(args, (lambda n: function_value(self, n) or self.value(n)) if outside else None)
         if signature is None or signature.variadic:
             return values
         if len(values) != len(signature.params):
             self.fail(node, f"call of {name} with {len(values)} arguments instead of {len(signature.params)}")
         found = []
         for value, arg, (param, ctype) in zip(values, args, signature.params, strict=True):
+            if outside and isinstance(ctype, Odd) and value.ctype is not None:
+                if (ctype != ANY) if value.ctype.struct == FUNCTION else (ctype == ANY and value.is_pointer):
+                    found.append(value)
+                    continue
             if not isinstance(ctype, CType):
                 self.fail(arg, f"argument {param} of {name}: {p.shown(arg)}")
             with self.typed(arg):

@@ -191,8 +191,9 @@ class _Check:
             if name in self.comments or old.names & self.comments:
                 return FunctionChange(name, new.file, "equal", "only comments and blanks change")
             return None
-        if name in model.vocabulary.callees:
-            reason = f"it stays the model's own: {model.vocabulary.callees[name]}"
+        if name in model.vocabulary.outside:
+            why = next(w for key, w in model.vocabulary.callees.items() if key.partition("@")[0] == name)
+            reason = f"it stays the model's own: {why}"
             return FunctionChange(name, new.file, "not_read", reason, via)
         for when, read in (("before", old), ("after", new)):
             if read.status != "read":

@@ -30,6 +30,7 @@ from schedproof.model.instance import Instance
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
 GROUND = 200_000           # of them for a question in which every input is known
 SAMPLES = 200
+_REST = "everything else"
 _LIMITS = (1 << 31, 1 << 32, 1 << 63, 1 << 64)
 
 
@@ -80,6 +81,9 @@ def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> tuple[
     a, b = left.programs[left.name], right.programs[right.name]
     if len(a.params) != len(b.params):
         return Comparison("differs", f"{len(a.params)} and {len(b.params)} parameters"), True
+    for param, one, other in zip(a.params, a.types, b.types, strict=False):
+        if one is not None and other is not None and one.struct != other.struct:
+            return Comparison("unknown", f"the type of the parameter {param} changes from {one} to {other}"), True
     arena = _Arena(instance, left, right, spans)
     unknown = ""
     for args, told in arena.arguments(a, b):
@@ -104,7 +108,7 @@ class _Arena:
 
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
         self.instance, self.spans, self.narrowed = instance, spans, False
-        self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
+        self.boundary = instance.model.vocabulary.outside - {left.name}
         self.types = _field_types({**left.programs, **right.programs})
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}
@@ -114,8 +118,13 @@ class _Arena:
             universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
             if constant.c:
                 variables[name] = (universe, Int())
-        self.variables = variables
         fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        # All that neither side looks at is one unknown: which calls were made is seen in it, whatever is written later.
+        named = {e.var for side in (left, right) for e in _accesses(side, self.boundary)}
+        self.results = {e.name: e.ctype for side in (left, right) for e in _calls(side, self.boundary)
+                        if e.ctype is not None and not e.ctype.struct}
+        variables = {n: v for n, v in variables.items() if n in named} | {_REST: (None, Int())}
+        self.variables = variables
         self.worlds = [self._world(side, fixed) for side in (left, right)]
         self.heap: Heap = {}
         for name, (_, domain) in variables.items():
@@ -277,7 +286,9 @@ class _Arena:
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
 
     def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
-        result = _Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
+        executor = _Executor(world, self.ranges, splits=False)
+        executor.results = self.results
+        result = executor.run(side.name, args, self.heap)
         if result.cuts:
             raise NotExecutable("", 0, f"{side.name} is not atomic")
         return result
@@ -308,7 +319,12 @@ class _Arena:
 
 
 class _Executor(Executor):
-    """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that."""
+    """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that.
+
+    What they leave in a field and what they return are values that the field and the result can have.
+    """
+
+    results: Mapping[str, CType] = {}
 
     def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
@@ -318,8 +334,13 @@ class _Executor(Executor):
             return z3.Function(f"{name}!{what}", z3.IntSort(), sort)(token)
 
         for key, value in list(path.heap.items()):
-            path.heap[key] = made(self.world.name(key), t.z3_of(value).sort())
-        return made("return", z3.IntSort())
+            left = made(self.world.name(key), t.z3_of(value).sort())
+            low, high = self.bounds.ranges.get(self.world.name(key), (None, None))
+            if low is not None and high is not None and z3.is_int(left):
+                left = low + left % (high - low + 1)
+            path.heap[key] = left
+        value, ctype = made("return", z3.IntSort()), self.results.get(name)
+        return value if ctype is None else t.convert(value, ctype, self.bounds)
 
 
 def reached(side: Side, boundary: frozenset[str]) -> list[str]:
@@ -331,6 +352,22 @@ def reached(side: Side, boundary: frozenset[str]) -> list[str]:
                 found.append(name)
                 todo.append(name)
     return found
+
+
+def _accesses(side: Side, boundary: frozenset[str]) -> Iterator[s.Load | s.Store]:
+    """The reads and writes in the programs that a function is made of."""
+    for name in reached(side, boundary):
+        for statement in s.statements(side.programs[name].body):
+            if isinstance(statement, s.Store):
+                yield statement
+            yield from (e for e in s.expressions(statement) if isinstance(e, s.Load))
+
+
+def _calls(side: Side, boundary: frozenset[str]) -> Iterator[s.Call]:
+    """The calls that are not looked into, in the programs that a function is made of."""
+    for name in reached(side, boundary):
+        for statement in s.statements(side.programs[name].body):
+            yield from (e for e in s.expressions(statement) if isinstance(e, s.Call) and e.name in boundary)
 
 
 def _field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:

@@ -14,7 +14,8 @@ from tree_sitter import Node
 
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.declared import Type
+from schedproof.kernel.declared import Odd, Type
+from schedproof.kernel.elements import element
 from schedproof.kernel.lowering import Bound, LocalStruct, Lowering, Services, Signature, Unusable
 from schedproof.kernel.places import FieldPlace, LocalPlace, Place
 from schedproof.kernel.values import Mismatch, Value
@@ -161,6 +162,9 @@ class Expressions(Lowering):
             return self.memory.target(self.memory.address(base, self.loc(node)), self.loc(node)).below(name)
         return base.below(name)
 
+    def _subscript_expression(self, node: Node) -> Value:
+        return element(self, node)
+
     def _field_expression(self, node: Node) -> Value:
         place = self._member(node)
         return self.memory.load(place, self.loc(node))
@@ -281,6 +285,8 @@ class Expressions(Lowering):
         value = self.value(operand, used)
         if kind is None:
             return Value(Const(0, self.loc(node)), None)
+        if kind == Odd("void *") and value.is_pointer:
+            return value                             # still known to point to what it does
         if not isinstance(kind, CType):
             self.fail(node, f"cast: {p.shown(node)}")
         with self.typed(node):

@@ -98,7 +98,7 @@ def taken(reads: Iterable[Read], model: Any) -> dict[str, Program]:
     """The programs that go into the model: of all functions that could be read, but for those of the vocabulary."""
     found: dict[str, Program] = {}
     for read in reads:
-        if read.status == "read" and read.function not in model.vocabulary.callees:
+        if read.status == "read" and read.function not in model.vocabulary.outside:
             found |= read.programs
     return found
 

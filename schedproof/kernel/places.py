@@ -16,7 +16,7 @@ from schedproof.model.domains import Bool, Domain, Enum, Link, Pointer
 from schedproof.model.vocabulary import Declared, Vocabulary, fields_of, universes_of, vocabulary_of
 
 # Fields that hold an object's own number, unless the model declares them.
-INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx")})
+INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx"), ("struct rq", "cpu")})
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,14 @@ class Words:
     fields: Mapping[tuple[str, str], tuple[str, Declared]]
     universes: Mapping[str, str]
     vocabulary: Vocabulary
+    functions: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, model: Any) -> Words:
         """Read a Model class or instance."""
-        return cls(fields_of(model), universes_of(model), vocabulary_of(model))
+        functions = frozenset(getattr(model, "functions", ())) | frozenset(
+            n for n, m in getattr(model, "marks", {}).items() if m.kind == "kernel")
+        return cls(fields_of(model), universes_of(model), vocabulary_of(model), functions)
 
     def below(self, owner: str, path: str) -> bool:
         """Whether something is declared below a path."""
@@ -128,7 +131,7 @@ class Memory:
     def _declared(self, place: FieldPlace, name: str, declared: Declared, loc: Loc) -> Value:
         index = self.index(place, declared)
         if isinstance(declared, (Link, Pointer)):
-            ctype = pointer(declared.target.ctype)
+            ctype = self._pointed(place, pointer(declared.target.ctype), loc)
             return Value(Load(name, index, loc, ctype), ctype)
         ctype = self.scalar(place, loc)
         if ctype.struct:
@@ -139,6 +142,16 @@ class Memory:
         if isinstance(declared, Enum) and declared.meaning:
             return self._meaning(declared, load, place, ctype, loc)
         return Value(load, ctype)
+
+    def _pointed(self, place: FieldPlace, ctype: CType, loc: Loc) -> CType:
+        """The type of a pointer: in the tree it may point to a member, as to the rb_node of an entity."""
+        try:
+            found = self.declared_type(place, loc)
+        except NotExecutable:
+            return ctype
+        if not isinstance(found, CType) or not found.struct or found.struct == ctype.struct:
+            return ctype
+        return ctype if self.words.deals_with(found.struct) or self.same_object(found.struct, ctype.struct) else found
 
     def scalar(self, place: FieldPlace, loc: Loc) -> CType:
         """The number type of a field."""

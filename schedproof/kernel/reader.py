@@ -13,7 +13,7 @@ from schedproof.kernel import parse as p
 from schedproof.kernel.builtins import ITERATORS, KEPT
 from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.dead import without_dead_code
-from schedproof.kernel.declared import Type, Types
+from schedproof.kernel.declared import Odd, Type, Types
 from schedproof.kernel.expressions import Bound, Signature, Unusable
 from schedproof.kernel.lower import Statements
 from schedproof.kernel.places import Words
@@ -44,7 +44,7 @@ class Reader:
         self.sources: Sources = sources(self.tree, self.config)
         self.words = Words.of(self.model)
         vocabulary = self.words.vocabulary
-        self.kept = KEPT.union((c.split("@")[0] for c in vocabulary.callees), vocabulary.noop, vocabulary.constants)
+        self.kept = KEPT.union(vocabulary.outside, vocabulary.noop, vocabulary.constants)
         self._stack: list[str] = []
         self._roots: list[tuple[str, Where]] = []
         self._types: dict[Where, Types] = {}
@@ -123,6 +123,8 @@ class Reader:
         ctypes: list[CType | None] = []
         for number, (name, ctype) in enumerate(signature.params):
             owner, member = inner[number] if inner else ("", "")
+            if ctype == Odd("void *"):
+                ctype = self._converted(code, name, types) or ctype
             if not isinstance(ctype, CType):
                 work.scopes[0][name] = Unusable("a parameter that is no number and no pointer to a struct")
                 work.taken.add(name)
@@ -146,6 +148,26 @@ class Reader:
         return Program(name=known, params=tuple(params), body=body, loc=Loc(piece.file, self._line(piece)),
                        kind="kernel", source=piece.file, types=tuple(ctypes), result=result,
                        language="c"), macros
+
+    def _converted(self, code: p.Code, name: str, types: Types) -> CType | None:
+        """What a ``void *`` parameter points to: the one struct to whose pointers the function converts it.
+
+        Any use that does not fit is refused where it stands, as the conversion of one pointer to another is.
+        """
+        found: set[CType] = set()
+        for node in p.walk(p.need(code.node, "body", code)):
+            if node.type == "init_declarator" and node.parent is not None:
+                value, kind = p.part(node, "value"), p.part(node.parent, "type")
+                shape = p.part(node, "declarator")
+            elif node.type == "cast_expression":
+                value, descriptor = p.part(node, "value"), p.need(node, "type", code)
+                kind, shape = p.part(descriptor, "type"), p.part(descriptor, "declarator")
+            else:
+                continue
+            if value is not None and kind is not None and p.text(value) == name:
+                ctype = types.of(p.text(kind), shape)[1]
+                found |= {ctype} if isinstance(ctype, CType) and ctype.struct in self.words.universes else set()
+        return found.pop() if len(found) == 1 else None
 
     @staticmethod
     def _line(piece: Piece) -> int:

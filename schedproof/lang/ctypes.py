@@ -73,6 +73,11 @@ def promote(ctype: CType) -> CType:
     return INT if not ctype.struct and ctype.bits < 32 else ctype
 
 
+def shift_width(ctype: CType | None) -> int:
+    """The number of bits that a shift must stay below; its operand was promoted, so it has at least those of int."""
+    return 64 if ctype is None else max(ctype.bits, INT.bits)
+
+
 def usual(left: CType, right: CType) -> CType:
     """The common type of two operands after the usual arithmetic conversions."""
     left, right = promote(left), promote(right)

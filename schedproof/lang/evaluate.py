@@ -11,8 +11,21 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
+from schedproof.lang.ctypes import BOOL, CType, shift_width
+from schedproof.lang.paths import (
+    UNSURE,
+    Choice,
+    CutRecord,
+    Fault,
+    Partly,
+    Path,
+    SitePath,
+    Split,
+    SplitHere,
+    alive,
+    join,
+    unsure,
+)
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
 
@@ -26,7 +39,8 @@ class Evaluator:
 
     def __init__(self, world: World, ranges: Mapping[str, t.Interval] | None = None, splits: bool = False):
         self.world, self.splits = world, splits
-        self.typed = any(p.language == "c" for p in world.programs.values()) and not world.boundary
+        self.exact = any(p.language == "c" for p in world.programs.values())       # numbers have C's ranges
+        self.typed = self.exact and not world.boundary
         self.names = {world.name(k): k for v in world.variables for k in world.keys(v)} if splits else {}
         self.bounds = t.Bounds(ranges or {})
         self.cuts: list[CutRecord] = []
@@ -115,10 +129,7 @@ class Evaluator:
             case s.Const():
                 return e.value
             case s.Local():
-                if path.env.get(e.name, UNSURE) is UNSURE:
-                    raise ModelError(f"`{e.name}` has no value here on some path", e.loc.file, e.loc.line,
-                                     "give it one before")
-                return path.env[e.name]
+                return self.local(e, path)
             case s.Load():
                 return self.load(e, path)
             case s.Unary():
@@ -141,6 +152,19 @@ class Evaluator:
                 self.free[name] = e.why
                 self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
                 return constant(name)
+
+    def local(self, e: s.Local, path: Path) -> Value:
+        """A local. C may have set it on the paths on which it is used, only; use on another one is a fault."""
+        value = path.env.get(e.name, UNSURE)
+        if isinstance(value, Partly) and e.ctype is not None:
+            bad = t.simplify(t.and_(path.pc, t.not_(value.known)))
+            if bad is not False:
+                self.faults.append(Fault(bad, e.loc, f"`{e.name}` has no value here"))
+            return value.value
+        if unsure(value):
+            raise ModelError(f"`{e.name}` has no value here on some path", e.loc.file, e.loc.line,
+                             "give it one before")
+        return value
 
     def load(self, e: s.Load, path: Path) -> Value:
         table: Mapping[object, object] | None = None
@@ -193,16 +217,19 @@ class Evaluator:
         left = self.need(self.eval(e.left, path), e.left)
         right = self.need(self.eval(e.right, path), e.right)
         if e.op in ("==", "!=", "<", "<=", ">", ">="):
-            return t.compare(e.op, left, right)
+            found = t.compare(e.op, left, right)
+            if self.exact and not t.known(found) and not t.is_bool(left) and not t.is_bool(right):
+                told = self.bounds.decides(e.op, left, right)
+                found = found if told is None else told
+            return found
         if e.op in ("/", "%"):
             zero = t.simplify(t.and_(path.pc, t.equal(t.number(right), 0)))
             if zero is not False:
                 self.faults.append(Fault(zero, e.loc, "division by zero"))
             self.overflow(e, left, right, path)
-        bits = e.ctype.bits if e.ctype is not None else 64
-        if e.op in ("<<", ">>") and isinstance(right, int) and not 0 <= right < bits:
-            raise NotExecutable(e.loc.file, e.loc.line, f"shift by {int(right)}")
-        value = t.arithmetic(e.op, left, right, self.bounds, bits)
+        if e.op in ("<<", ">>"):
+            self.shifted(e, right, path)
+        value = t.arithmetic(e.op, left, right, self.bounds)
         if value is None:
             raise NotExecutable(e.loc.file, e.loc.line, f"`{e.op}` with an amount or a mask that is not known")
         return self.fit(value, e.ctype, e.op, path, e.loc) if e.ctype is not None else value
@@ -222,6 +249,18 @@ class Evaluator:
         bad = t.simplify(t.and_(path.pc, t.equal(t.number(right), -1), t.equal(t.number(left), e.ctype.low)))
         if bad is not False:
             self.faults.append(Fault(bad, e.loc, "division whose result does not fit"))
+
+    def shifted(self, e: s.Binary, amount: Value, path: Path) -> None:
+        """Note the fault of shifting by more bits than the type has, or by fewer than none."""
+        bits = shift_width(e.ctype)
+        amount = t.number(amount)
+        if isinstance(amount, int):
+            bad: Value | None = not 0 <= amount < bits
+        else:
+            bad = t.spread(amount, lambda number: not 0 <= number < bits)
+        guard = False if bad is None else t.simplify(t.and_(path.pc, bad))
+        if guard is not False:
+            self.faults.append(Fault(guard, e.loc, f"shift by a number of bits outside 0 to {bits - 1}"))
 
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))

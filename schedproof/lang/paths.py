@@ -20,6 +20,19 @@ Name = TypeVar("Name")
 UNSURE: Value = z3.Const("unsure", z3.DeclareSort("Unsure"))      # a local that was set on some paths only
 
 
+@dataclass(frozen=True)
+class Partly:
+    """A local that was set on some paths only: ``value`` where ``known`` holds, nothing to be used elsewhere."""
+
+    known: Value
+    value: Value
+
+
+def unsure(value: Value) -> bool:
+    """Whether a local has no value that can be used on all paths."""
+    return value is UNSURE or isinstance(value, Partly)
+
+
 class Split(Exception):
     """A state variable is used as an index: the run is to be done once for each of its values."""
 
@@ -174,11 +187,27 @@ def _put(table: dict[Name, Value], term: Value, value: Value) -> None:
 
 
 def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value]) -> dict[Name, Value]:
-    """Values where two paths meet. A local that only one of them has set is not to be used behind the join."""
+    """Values where two paths meet. A local that only one of them has set has a value for those states alone."""
     facts = t.learned(test)
-    found = {key: t.ite(test, value, b[key], facts) for key, value in a.items()
-             if key in b and value is not UNSURE and b[key] is not UNSURE}
-    return found | {key: UNSURE for table in (a, b) for key in table if key not in found}
+    found: dict[Name, Value] = {}
+    for key, value in a.items():
+        other = b.get(key, UNSURE)
+        if value is other:
+            found[key] = value
+        elif unsure(value) or unsure(other):
+            found[key] = _partly(test, value, other)
+        else:
+            found[key] = t.ite(test, value, other, facts)
+    return found | {key: _partly(test, UNSURE, value) for key, value in b.items() if key not in a}
+
+
+def _partly(test: Value, a: Value, b: Value) -> Partly:
+    """A local where two paths meet, of which one has no value for it in all of its states."""
+    one, other = (x if isinstance(x, Partly) else Partly(x is not UNSURE, x) for x in (a, b))
+    if one.value is UNSURE or other.value is UNSURE:
+        kept = other if one.value is UNSURE else one
+        return Partly(t.and_(t.not_(test) if kept is other else test, kept.known), kept.value)
+    return Partly(t.ite(test, one.known, other.known), t.ite(test, one.value, other.value))
 
 
 def _common(a: Path, b: Path) -> tuple[tuple[z3.ExprRef, int], ...]:

@@ -6,13 +6,15 @@ Operations fold constants and the trivial cases at once, which keeps terms small
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import z3
 
 from schedproof.lang.ctypes import CType
 
+_WIDEST = 128                   # bits of the widest type
+_PLAIN = (z3.Z3_OP_ADD, z3.Z3_OP_SUB, z3.Z3_OP_MUL, z3.Z3_OP_UMINUS, z3.Z3_OP_MOD, z3.Z3_OP_IDIV)
 Value: TypeAlias = Any          # bool, int or z3.ExprRef: z3's Python has no types to tell them apart
 
 
@@ -154,6 +156,26 @@ def outcomes(term: z3.ExprRef, most: int = 16) -> tuple[int, ...] | None:
     return tuple(sorted(found))
 
 
+def spread(term: Value, of: Callable[[int], Value]) -> Value | None:
+    """``of`` of a term that decides between known numbers, as one that decides between the results.
+
+    The term may do arithmetic with numbers on what it decides between. None when it is anything else.
+    """
+    known_ = settle(term)
+    if isinstance(known_, int):
+        return of(int(known_))
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        then, other = spread(term.arg(1), of), spread(term.arg(2), of)
+        return None if then is None or other is None else ite(term.arg(0), then, other)
+    parts = term.children()
+    open_ = [i for i, part in enumerate(parts) if not z3.is_int_value(part)]
+    if not open_ or term.decl().kind() not in _PLAIN:
+        return None
+    at = open_[0]
+    return spread(parts[at], lambda number: spread(
+        simplify(term.decl()(*parts[:at], z3.IntVal(number), *parts[at + 1:])), of))
+
+
 def _is_variable(term: z3.ExprRef) -> bool:
     return z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
 
@@ -213,23 +235,21 @@ def remainder(a: Value, b: Value, natural: bool = False) -> Value:
     return simplify(z3_of(a) - z3_of(b) * z3_of(divide(a, b, natural)))
 
 
-def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None, bits: int = 64) -> Value | None:
+def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Value | None:
     """``+ - * / %`` and shifts and masks with known amounts; None when the operator cannot be expressed."""
     a, b = number(a), number(b)
     if op in ("/", "%"):
         lows = (bounds.of(a)[0], bounds.of(b)[0]) if bounds is not None else (None, None)
         natural = all(low is not None and low >= 0 for low in lows)
         return divide(a, b, natural) if op == "/" else remainder(a, b, natural)
+    if op in ("<<", ">>"):
+        return spread(b, lambda amount: _shifted(op, a, amount))
     if isinstance(a, int) and isinstance(b, int):
-        if op in ("<<", ">>") and not 0 <= b < bits:
-            return None
         return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
-                "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b}[op]()
+                "^": lambda: a ^ b}[op]()
     x, y = z3_of(a), z3_of(b)
     if op in "+-*":
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
-    if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < bits:
-        return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
     if op == "&":
         value, mask = (x, b) if isinstance(b, int) else (y, a)
         if isinstance(mask, int) and mask >= 0 and (mask & (mask + 1)) == 0:
@@ -237,6 +257,15 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None, bits: 
         if isinstance(mask, int) and mask > 0 and mask & (mask - 1) == 0:
             return simplify(((value / z3.IntVal(mask)) % 2) * mask)
     return None
+
+
+def _shifted(op: str, a: Value, amount: int) -> Value:
+    """A shift by a number of bits; by one that no type has it is a fault, which is reported where it happens."""
+    if not 0 <= amount < _WIDEST:
+        return 0
+    if isinstance(a, int):
+        return a << amount if op == "<<" else a >> amount
+    return simplify(a * (1 << amount)) if op == "<<" else simplify(a / z3.IntVal(1 << amount))
 
 
 Interval = tuple[int | None, int | None]
@@ -257,24 +286,40 @@ class Bounds:
         """The interval of a value."""
         if isinstance(value, int):
             return (int(value), int(value))
-        stack = [value]
+        stack: list[tuple[z3.ExprRef, list[z3.ExprRef] | None]] = [(value, None)]
         while stack:
-            term = stack[-1]
-            if term.get_id() in self.memo or z3.is_bool(term):
-                stack.pop()
+            term, parts = stack.pop()
+            if term.get_id() in self.memo:
                 continue
-            todo = [c for c in term.children() if not z3.is_bool(c) and c.get_id() not in self.memo]
-            if todo:
-                stack += todo
-                continue
-            self.memo[term.get_id()] = (term, self._one(term))
-            stack.pop()
+            if parts is None:
+                parts = [c for c in term.children() if not z3.is_bool(c)]
+                todo = [c for c in parts if c.get_id() not in self.memo]
+                if todo:
+                    stack.append((term, parts))
+                    stack += [(c, None) for c in todo]
+                    continue
+            self.memo[term.get_id()] = (term, self._one(term, [self.memo[c.get_id()][1] for c in parts]))
         return self.memo[value.get_id()][1]
 
-    def _one(self, term: z3.ExprRef) -> Interval:
+    def decides(self, op: str, a: Value, b: Value) -> bool | None:
+        """The result of a comparison where the intervals of both sides tell it."""
+        (low, high), (least, most) = self.of(number(a)), self.of(number(b))
+        if op in (">", ">="):
+            op, low, high, least, most = {">": "<", ">=": "<="}[op], least, most, low, high
+        if op in ("==", "!="):
+            apart = high is not None and least is not None and high < least or (
+                low is not None and most is not None and most < low)
+            return op == "!=" if apart else None
+        if high is not None and least is not None and (high < least or op == "<=" and high == least):
+            return True
+        if low is not None and most is not None and (most < low or op == "<" and low == most):
+            return False
+        return None
+
+    def _one(self, term: z3.ExprRef, parts: list[Interval]) -> Interval:
         if z3.is_int_value(term):
             return (term.as_long(), term.as_long())
-        kind, parts = term.decl().kind(), [self.memo[c.get_id()][1] for c in term.children() if not z3.is_bool(c)]
+        kind = term.decl().kind()
         if kind == z3.Z3_OP_UNINTERPRETED:
             return self.ranges.get(term.decl().name(), (None, None))
         if kind == z3.Z3_OP_ITE:

@@ -16,7 +16,7 @@ from schedproof.errors import ModelError
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Memory
-from schedproof.lang.paths import UNSURE, CutRecord, SitePath
+from schedproof.lang.paths import CutRecord, SitePath, unsure
 from schedproof.lang.terms import Value
 from schedproof.lang.world import Key, World, is_site
 from schedproof.model.domains import Domain, Enum
@@ -136,7 +136,7 @@ class Threads:
             for local, variable in frame:
                 if variable or local not in record.saved[depth]:
                     continue
-                if record.saved[depth][local] is UNSURE:
+                if unsure(record.saved[depth][local]):
                     continue
                 value, key = record.saved[depth][local], (method, args, site, depth, local)
                 if not isinstance(value, (bool, int)) or self.constants.get(key, value) != value:
@@ -158,7 +158,7 @@ class Threads:
         if record is not None:
             for depth, frame in enumerate(self.saved[method, there]):
                 for local, variable in frame:
-                    if record.saved[depth].get(local) is UNSURE:
+                    if unsure(record.saved[depth].get(local)):
                         raise ModelError(f"`{local}` has no value at {there} on some path", self.places[there].file,
                                          self.places[there].line, "give it one before")
                     if variable:

@@ -20,7 +20,9 @@ class Vocabulary:
 
     ``callees``: C function -> why the model's Python method of the same name stays in its place (it is called with
     the C arguments). A callee that takes a pointer into an object has a key such as
-    ``pv_wait@struct pv_node.state``; the method gets the object itself. ``static_keys``: key -> (value, why); a
+    ``pv_wait@struct pv_node.state``; the method gets the object itself. One that takes a ``void *`` has a key that
+    says to what, ``walk_tg_tree_from@struct rq``; several such arguments stand in it in order, with commas between.
+    ``static_keys``: key -> (value, why); a
     scheduler feature is one under its bare name. ``ignore``: (struct, field path) -> why; a write to it is dropped,
     a read gives a ``Free`` value; a path covers everything below it; a global variable is under the struct "".
     ``noop``: C function -> why it does nothing for the model; its arguments are not evaluated, and where its result is
@@ -33,9 +35,14 @@ class Vocabulary:
     noop: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def outside(self) -> frozenset[str]:
+        """The names of the callees, without what their arguments point to."""
+        return frozenset(key.partition("@")[0] for key in self.callees)
+
     def has_method(self, function: str) -> bool:
         """Whether the model's own method of that name is called for a C function."""
-        return function in self.callees or any(key.startswith(f"{function}@") for key in self.callees)
+        return function in self.outside
 
     def ignored(self, struct: str, path: str) -> str | None:
         """The ``ignore`` entry that covers a field path (the entry's own path), or None."""

@@ -13,7 +13,7 @@ from schedproof.errors import ModelError
 from schedproof.kernel.compare import Comparison, Side
 from schedproof.lang.interpret import Interpreter, Oracle
 from schedproof.lang.world import Key, make_world
-from schedproof.model.domains import Domain, Int
+from schedproof.model.domains import Domain, Int, Pointer
 from schedproof.model.instance import Instance
 
 FAIR = "kernel/sched/fair.c"
@@ -65,20 +65,22 @@ class _Recorder(Interpreter):
     """Does not look into calls of ``outside``: notes what they see, and lets them leave any state that hangs on it."""
 
     outside: frozenset[str] = frozenset()
+    pointers: Mapping[str, Sequence[int]]                      # the values of each variable that is a pointer
     seen: list[tuple[object, ...]]
 
     def call(self, name: str, args: Sequence[int | bool], resume: tuple[tuple[str, int], ...] = (),
              frames: Sequence[Mapping[str, int | bool]] = ()) -> int | bool | None:
         if name not in self.outside:
             return super().call(name, args, resume, frames)
-        program = self.world.programs[name]
-        given = tuple(int(a) if t is None else t.wrap(int(a))
-                      for a, t in zip(args, program.types or (None,) * len(args), strict=True))
+        program = self.world.programs.get(name)                 # none where the model has no method for it
+        types = program.types if program is not None and program.types else (None,) * len(args)
+        given = tuple(int(a) if t is None else t.wrap(int(a)) for a, t in zip(args, types, strict=True))
         state = tuple(sorted(((n, -1 if i is None else i), int(v)) for (n, i), v in self.memory.items()))
         self.seen.append((name, given, state))
         choose = random.Random(repr(self.seen[-1]))
         for key, value in self.memory.items():
-            self.memory[key] = choose.random() < 0.5 if isinstance(value, bool) else choose.randint(0, 1 << 20)
+            left = choose.random() < 0.5 if isinstance(value, bool) else choose.randint(0, 1 << 20)
+            self.memory[key] = choose.choice(self.pointers[key[0]]) if key[0] in self.pointers else left
         return choose.randint(0, 3)
 
 
@@ -97,7 +99,9 @@ def ran(instance: Instance, side: Side, given: Mapping[str, int | bool]) -> Ran:
             value = given.get(world.name(key), 0)
             memory[key] = bool(value) if domain.sort == "Bool" else int(value)
     recorder = _Recorder(world, memory, Oracle())
-    recorder.outside = frozenset(instance.model.vocabulary.callees) - {side.name}
+    recorder.outside = instance.model.vocabulary.outside - {side.name}
+    recorder.pointers = {n: [int(c) for c in d.codes()] for n, (_, d) in instance.world.variables.items()
+                         if isinstance(d, Pointer)}
     recorder.seen = []
     args = [given.get(f"arg {p}", 0) for p in side.programs[side.name].params]
     try:
