@@ -22,6 +22,7 @@ from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event
 from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
 from schedproof.model.formulas import Formulas
+from schedproof.model.grain import grained
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
 
@@ -49,7 +50,7 @@ class Instance:
         self._declared = {n: (self._universe(d.per), d) for n, d in domains.items()}
         self._links = {n: self._link(n) for n in self.scope.links}
         self._constants = self._fixed()
-        self._base_programs = {**model.programs, **self.overrides}
+        self._base_programs = grained({**model.programs, **self.overrides}, model)
         self._extra: dict[str, s.Program] = {}
         self._make_world()
 
