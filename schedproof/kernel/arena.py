@@ -78,15 +78,16 @@ class Arena:
         self.instance, self.spans, self.narrowed = instance, spans, False
         self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
         self.types = field_types({**left.programs, **right.programs})
-        own = instance.threads.variables                 # where threads stand is no part of what the functions see
-        shared = {n: v for n, v in instance.world.variables.items() if n not in own}
+        # What neither function mentions stays as it is: for them it is no part of the state.
+        touched = _touched(left, self.boundary) | _touched(right, self.boundary)
+        shared = {n: v for n, v in instance.world.variables.items() if n in touched}
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}
         for name, (universe, domain) in shared.items():
             variables[name] = (universe, domain if domain.sort == "Bool" else Int())
         for name, constant in instance.scope.constants.items():
             universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
-            if constant.c and not constant.fixed:
+            if constant.c and not constant.fixed and name in touched:
                 variables[name] = (universe, Int())
         self.variables = variables
         fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
@@ -100,8 +101,8 @@ class Arena:
         for name, (_, domain) in variables.items():
             for key in self.worlds[0].keys(name):
                 self.heap[key] = self._constant(key, domain)
-        read = {e.var for side in (left, right) for e in _all_expressions(side, self.boundary) if isinstance(e, s.Load)}
-        self.fixed = ", ".join(f"{n} = {fixed[n]}" for n, c in instance.scope.constants.items() if c.fixed and n in read)
+        self.fixed = ", ".join(f"{n} = {fixed[n]}" for n, c in instance.scope.constants.items()
+                               if c.fixed and n in touched)
 
     def _world(self, programs: Mapping[str, s.Program], fixed: Mapping[str, Any], shared: frozenset[str]) -> World:
         """A side's programs. A callee that blocks is nothing but the cut: what it does is the other step's state."""
@@ -237,7 +238,7 @@ class Arena:
                          if source in near and to >= 0}
         constants = {n: c for n, c in constants.items()
                      if "[" not in n or n.partition("[")[2].rstrip("]") in near}
-        read = {e.var for side in sides for e in _all_expressions(side, self.boundary) if isinstance(e, s.Load)}
+        read = {v for side in sides for v in _touched(side, self.boundary, False)}
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
 
     def limits(self, constants: Mapping[str, z3.ExprRef]) -> list[z3.BoolRef]:
@@ -294,10 +295,14 @@ def _without_effect(name: str, programs: Mapping[str, s.Program]) -> bool:
     return name in programs and not acts and all(_without_effect(n, programs) for n in s.calls(body) - {name})
 
 
-def _all_expressions(side: Side, boundary: frozenset[str]) -> Iterator[s.Expr]:
+def _touched(side: Side, boundary: frozenset[str], writes: bool = True) -> frozenset[str]:
+    """The variables and constants that a function and its callees read, and those that they write."""
+    found: set[str] = set()
     for name in reached(side, boundary):
         for x in s.statements(side.programs[name].body):
-            yield from s.expressions(x)
+            found |= {e.var for e in s.expressions(x) if isinstance(e, s.Load)}
+            found |= {x.var} if writes and isinstance(x, s.Store) else set()
+    return frozenset(found)
 
 
 def reached(side: Side, boundary: frozenset[str]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 import z3
 
 from schedproof.errors import ModelError
-from schedproof.kernel.arena import RANGES, RESULT, Arena, Call, Comparison, Outside, Side, Step, ask, value_of
+from schedproof.kernel.arena import RANGES, RESULT, Arena, Call, Comparison, Outside, Side, Step, ask, reached, value_of
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
@@ -103,6 +103,7 @@ class _Stepper(Outside):
     """Runs one step. A callee without effect answers; it leaves the state as it is."""
 
     pure: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()          # what the step may write: the rest is the same in all of its calls
 
     def index(self, e: s.Expr, path: Path) -> t.Value:
         value = t.simplify(self.number(e, path))
@@ -117,7 +118,7 @@ class _Stepper(Outside):
     def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
         if name not in self.pure:
             return super().unknown_function(name, args, path)
-        inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
+        inputs = [t.z3_of(a) for a in (*args, *(v for k, v in path.heap.items() if k[0] in self.written))]
         return z3.Function(f"{name}!", *(i.sort() for i in inputs), z3.IntSort())(*inputs)
 
 
@@ -129,6 +130,7 @@ class Walk:
         self.live = [_live(world) for world in arena.worlds]
         self.types = [{n: local_types(p) for n, p in world.programs.items()} for world in arena.worlds]
         self.results = _result_types(arena.worlds)
+        self.written = self._written()
         self.nodes: dict[Pair, Node] = {}
         self.todo: deque[Node] = deque()
         self.doubts: list[str] = []
@@ -148,6 +150,17 @@ class Walk:
             return Comparison("unknown", self.doubts[0])
         within = [RANGES] if self.arena.narrowed else []
         return Comparison("equal", within=", ".join([*within, *([self.arena.fixed] if self.arena.fixed else [])]))
+
+    def _written(self) -> frozenset[str]:
+        """The variables that either side may write; all where a callee is called that may write any."""
+        found: set[str] = set()
+        for world, side in zip(self.arena.worlds, self.sides, strict=True):
+            for name in reached(Side(side.name, world.programs), world.boundary):
+                body = world.programs[name].body
+                found |= {x.var for x in s.statements(body) if isinstance(x, s.Store)}
+                if s.calls(body) & world.boundary - self.arena.pure:
+                    return frozenset(self.arena.variables)
+        return frozenset(found)
 
     # --------------------------------------------------------------------------------------------- one step
     def visit(self, node: Node, known: Mapping[str, int]) -> Comparison | None:
@@ -169,7 +182,7 @@ class Walk:
             result: t.Value | None) -> Result:
         place, world = node.pair[side], self.arena.worlds[side]
         stepper = _Stepper(world, ranges)
-        stepper.pure = self.arena.pure
+        stepper.pure, stepper.written = self.arena.pure, self.written
 
         def now(value: t.Value) -> t.Value:
             name = value.decl().name() if isinstance(value, z3.ExprRef) else ""
@@ -347,7 +360,8 @@ class _Comparing:
         self.bounds = t.Bounds(self.ranges)
         # What was taken to be known: part of every condition, so that a run that is told has these values.
         self.given = t.and_(*(z3.Int(n) == v for n, v in known.items()))
-        self.solver: z3.Solver | None = None
+        self.limits = [z3.Int(n) >= low for n, (low, _) in self.ranges.items() if low is not None]
+        self.limits += [z3.Int(n) <= high for n, (_, high) in self.ranges.items() if high is not None]
 
     def differs(self) -> Comparison | None:
         """A difference of this step, if there is one; what both sides do alike is walked on from."""
@@ -377,13 +391,7 @@ class _Comparing:
         asked = t.simplify(t.and_(self.given, asked))
         if isinstance(asked, bool):
             return z3.sat if asked else z3.unsat
-        constants = t.constants_of([asked])
-        terms = [asked]
-        for name, constant in constants.items():
-            low, high = self.ranges.get(name, (None, None))
-            terms += [constant >= low] if low is not None and z3.is_int(constant) else []
-            terms += [constant <= high] if high is not None and z3.is_int(constant) else []
-        return ask(terms)[0]
+        return ask([asked, *self.limits])[0]
 
     def check(self, asked: t.Value, what: str) -> Comparison | None:
         """A condition under which the sides differ: a difference when a run leads to it, else a doubt or nothing."""

@@ -151,7 +151,8 @@ def join(test: Value, then: Path | None, other: Path | None, pc: Value | None) -
         return then if other is None else other
     if pc is None:
         pc = t.simplify(t.or_(then.pc, other.pc))
-    return Path(pc, _meet(test, then.env, other.env), _meet(test, then.heap, other.heap), then.stack,
+    facts = t.learned(test)
+    return Path(pc, _meet(test, then.env, other.env, facts), _meet(test, then.heap, other.heap, facts), then.stack,
                 _common(then, other))
 
 
@@ -161,9 +162,9 @@ def merge(paths: list[Path]) -> Path | None:
         return None
     result = paths[-1]
     for path in reversed(paths[:-1]):
-        pc = t.simplify(t.or_(path.pc, result.pc))
-        result = Path(pc, _meet(path.pc, path.env, result.env), _meet(path.pc, path.heap, result.heap), path.stack,
-                      _common(path, result))
+        pc, facts = t.simplify(t.or_(path.pc, result.pc)), t.learned(path.pc)
+        result = Path(pc, _meet(path.pc, path.env, result.env, facts), _meet(path.pc, path.heap, result.heap, facts),
+                      path.stack, _common(path, result))
     return result
 
 
@@ -173,10 +174,13 @@ def _put(table: dict[Name, Value], term: Value, value: Value) -> None:
             table[key] = value
 
 
-def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value]) -> dict[Name, Value]:
-    """Values where two paths meet. A local that only one of them has set is not to be used behind the join."""
-    facts = t.learned(test)
-    found = {key: t.ite(test, value, b[key], facts) for key, value in a.items()
+def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value], facts: list[tuple[z3.ExprRef, Value]],
+          ) -> dict[Name, Value]:
+    """Values where two paths meet. A local that only one of them has set is not to be used behind the join.
+
+    ``facts`` is what the test says about single constants.
+    """
+    found = {key: value if value is b[key] else t.ite(test, value, b[key], facts) for key, value in a.items()
              if key in b and value is not UNSURE and b[key] is not UNSURE}
     return found | {key: UNSURE for table in (a, b) for key in table if key not in found}
 
