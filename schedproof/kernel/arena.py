@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What two functions are compared on: one and the same arbitrary state of exact C values, and questions to Z3 about it."""
+"""What two functions are compared on: one and the same arbitrary state of exact C values, and what Z3 is asked."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Call = tuple[str, tuple[int, ...]]       # a callee, its arguments and the state
 class Step:
     """One atomic step of a run that shows a difference: where the two sides go on, and from what.
 
-    ``input`` is the state and what the callee returned in which the last step ended; ``answers`` is what callees without
-    effect answer.
+    ``input`` is the state, and what the callee returned in which the last step ended; ``answers`` is what callees
+    without effect answer.
     """
 
     sites: tuple[str, str]
@@ -52,8 +52,8 @@ class Comparison:
     """``equal`` is proved; ``differs`` comes with an input that shows it; ``unknown`` with the reason.
 
     ``within`` says for which values it was proved, where that is less than all values of the C types. ``input`` is
-    the whole input of a difference: variables such as ``load[qA]``, arguments such as ``arg se``. ``steps`` are those of
-    a difference of functions that are not atomic, the last one being the step in which they differ.
+    the whole input of a difference: variables such as ``load[qA]``, arguments such as ``arg se``. ``steps`` lead to a
+    difference of functions that are not atomic; in the last one they differ.
     """
 
     answer: Literal["equal", "differs", "unknown"]
@@ -78,23 +78,27 @@ class Arena:
         self.instance, self.spans, self.narrowed = instance, spans, False
         self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
         self.types = field_types({**left.programs, **right.programs})
-        # What neither function mentions stays as it is: for them it is no part of the state.
+        programs = [grained(side.programs, instance.model) for side in (left, right)]
+        cuts = frozenset().union(*(cutting(p) for p in programs))
+        self.blocking = self.boundary & cuts             # callees in which a step ends
+        self.pure = frozenset(n for n in self.boundary - cuts if all(_without_effect(n, p) for p in programs))
+        shared = {n: v for n, v in instance.world.variables.items() if n not in instance.threads.variables}
         touched = _touched(left, self.boundary) | _touched(right, self.boundary)
-        shared = {n: v for n, v in instance.world.variables.items() if n in touched}
+        outside = {c for side in (left, right) for n in reached(side, self.boundary)
+                   for c in s.calls(side.programs[n].body)} & self.boundary
+        if left.name in cuts and outside <= self.blocking | self.pure:
+            # What no part of either function mentions stays as it is: for them it is no part of the state.
+            shared = {n: v for n, v in shared.items() if n in touched}
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}
         for name, (universe, domain) in shared.items():
             variables[name] = (universe, domain if domain.sort == "Bool" else Int())
         for name, constant in instance.scope.constants.items():
             universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
-            if constant.c and not constant.fixed and name in touched:
+            if constant.c and not constant.fixed:
                 variables[name] = (universe, Int())
         self.variables = variables
         fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
-        programs = [grained(side.programs, instance.model) for side in (left, right)]
-        cuts = frozenset().union(*(cutting(p) for p in programs))
-        self.blocking = self.boundary & cuts             # callees in which a step ends
-        self.pure = frozenset(n for n in self.boundary - cuts if all(_without_effect(n, p) for p in programs))
         self.worlds = [self._world(p, fixed, frozenset(shared)) for p in programs]
         self.stepped = any(left.name in world.cutting for world in self.worlds)
         self.heap: Heap = {}
@@ -357,10 +361,10 @@ class _Opaque:
             parts = term.children()
             children = [self.of(c) for c in parts]
             kind = term.decl().kind()
-            hard = sum(not z3.is_intvalue_of(c) for c in children) > 1
+            hard = sum(not z3.is_int_value(c) for c in children) > 1
             if kind == z3.Z3_OP_MUL and hard:
                 made = self._product(list(zip(parts, children, strict=True)))
-            elif kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and not z3.is_intvalue_of(children[1]):
+            elif kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and not z3.is_int_value(children[1]):
                 made = self._quotient("div" if kind == z3.Z3_OP_IDIV else "mod", *children)
             else:
                 same = all(z3.eq(a, b) for a, b in zip(parts, children, strict=True))
@@ -372,7 +376,7 @@ class _Opaque:
         """Numbers stay outside; the others come in an order of their own, single constants first."""
         number, unknown = 1, []
         for term, made in factors:
-            if z3.is_intvalue_of(made):
+            if z3.is_int_value(made):
                 number *= made.as_long()
             else:
                 unknown.append((bool(term.children()), term.decl().name(), term.get_id(), term, made))

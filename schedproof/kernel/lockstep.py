@@ -15,111 +15,39 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import z3
 
 from schedproof.errors import ModelError
-from schedproof.kernel.arena import RANGES, RESULT, Arena, Call, Comparison, Outside, Side, Step, ask, reached, value_of
-from schedproof.lang import normal
+from schedproof.kernel.arena import RANGES, RESULT, Arena, Call, Comparison, Side, Step, ask, reached, value_of
+from schedproof.kernel.stepping import (
+    MOMENT,
+    Ask,
+    Edge,
+    Node,
+    Outcome,
+    Pair,
+    Place,
+    Saved,
+    Stepper,
+    Undecided,
+    applications,
+    at_step,
+    live_locals,
+    result_types,
+    saved_value,
+    symbol,
+    wider,
+)
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.paths import UNSURE, CutRecord, Heap, Path, Result, SitePath
-from schedproof.lang.world import World, is_site
+from schedproof.lang.paths import UNSURE, CutRecord, Result, SitePath
 from schedproof.model.grain import local_types
 from schedproof.model.threads import site_name
 
-SMALL = 64                # values of an unknown that is used as an index: more are not tried one by one
 MOST = 20_000             # pairs of places
 CHAINS = 40               # runs that are tried to reach a difference
-
-Saved = tuple[str, int]   # ("int" or "bool", a number) or ("symbol int" or "symbol bool", which one)
-Frames = tuple[tuple[tuple[str, Saved], ...], ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one side stands: the site, empty at the entry, and the locals of each frame that are read behind it."""
-
-    site: SitePath
-    frames: Frames
-
-
-Pair = tuple[Place, Place]
-
-
-@dataclass
-class Edge:
-    """One step from a pair to another: what holds of the state, and what the symbols of the target are."""
-
-    source: Node
-    guard: t.Value
-    symbols: tuple[t.Value, ...]
-
-
-@dataclass
-class Node:
-    """A pair that was met, with the values that its symbols can have, and how it was met."""
-
-    pair: Pair
-    args: tuple[t.Value, ...]
-    told: str
-    ranges: tuple[t.Interval, ...] = ()
-    edges: list[Edge] = field(default_factory=list)
-
-
-@dataclass
-class Outcome:
-    """One way in which a step ends: at a cut, in a callee that blocks, or at the function's end."""
-
-    guard: t.Value
-    heap: Heap
-    site: SitePath = ()
-    frames: tuple[dict[str, t.Value], ...] = ()
-    callee: str = ""
-    args: tuple[t.Value, ...] = ()
-    value: t.Value | None = None
-
-    @property
-    def kind(self) -> str:
-        return f"calls {self.callee}" if self.callee else "may be interrupted" if self.site else "ends"
-
-
-class Undecided(Exception):
-    """The walk cannot tell; the message says why."""
-
-
-class _Ask(Exception):
-    """An unknown with few values is used as an index: the step is to be run for each of them."""
-
-    def __init__(self, name: str, values: range):
-        self.name, self.values = name, values
-        super().__init__(name)
-
-
-class _Stepper(Outside):
-    """Runs one step. A callee without effect answers; it leaves the state as it is."""
-
-    pure: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()          # what the step may write: the rest is the same in all of its calls
-
-    def index(self, e: s.Expr, path: Path) -> t.Value:
-        value = t.simplify(self.number(e, path))
-        if isinstance(value, int) or path.pc is False:
-            return value
-        for name, constant in t.constants_of([value]).items():
-            low, high = self.bounds.ranges.get(name, (None, None))
-            if z3.is_int(constant) and low is not None and high is not None and high - low < SMALL:
-                raise _Ask(name, range(low, high + 1))
-        return value
-
-    def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
-        if name not in self.pure:
-            return super().unknown_function(name, args, path)
-        inputs = [t.z3_of(a) for a in (*args, *(v for k, v in path.heap.items() if k[0] in self.written))]
-        return z3.Function(f"{name}!", *(i.sort() for i in inputs), z3.IntSort())(*inputs)
 
 
 class Walk:
@@ -127,9 +55,9 @@ class Walk:
 
     def __init__(self, arena: Arena, left: Side, right: Side):
         self.arena, self.sides = arena, (left, right)
-        self.live = [_live(world) for world in arena.worlds]
+        self.live = [live_locals(world) for world in arena.worlds]
         self.types = [{n: local_types(p) for n, p in world.programs.items()} for world in arena.worlds]
-        self.results = _result_types(arena.worlds)
+        self.results = result_types(arena.worlds)
         self.written = self._written()
         self.nodes: dict[Pair, Node] = {}
         self.todo: deque[Node] = deque()
@@ -165,12 +93,12 @@ class Walk:
     # --------------------------------------------------------------------------------------------- one step
     def visit(self, node: Node, known: Mapping[str, int]) -> Comparison | None:
         """Both sides' step from a pair, for the unknowns that have to be known; a difference, if there is one."""
-        ranges = {**self.arena.ranges, **{_symbol(i): r for i, r in enumerate(node.ranges)}}
+        ranges = {**self.arena.ranges, **{symbol(i): r for i, r in enumerate(node.ranges)}}
         result = self.result(node, ranges)
         ranges |= {n: (v, v) for n, v in known.items()}
         try:
             runs = [self.run(side, node, ranges, known, result) for side in (0, 1)]
-        except _Ask as split:
+        except Ask as split:
             for value in split.values:
                 found = self.visit(node, {**known, split.name: value})
                 if found is not None:
@@ -181,7 +109,7 @@ class Walk:
     def run(self, side: int, node: Node, ranges: dict[str, t.Interval], known: Mapping[str, int],
             result: t.Value | None) -> Result:
         place, world = node.pair[side], self.arena.worlds[side]
-        stepper = _Stepper(world, ranges)
+        stepper = Stepper(world, ranges)
         stepper.pure, stepper.written = self.arena.pure, self.written
 
         def now(value: t.Value) -> t.Value:
@@ -191,7 +119,7 @@ class Walk:
         heap = {key: now(value) for key, value in self.arena.heap.items()}
         if not place.site:
             return stepper.run(self.sides[side].name, [now(a) for a in node.args], heap)
-        frames = [{name: now(_value(saved)) for name, saved in frame} for frame in place.frames]
+        frames = [{name: now(saved_value(saved)) for name, saved in frame} for frame in place.frames]
         if result is not None:
             frames[-1] = {RESULT: now(result)}
         return stepper.run(self.sides[side].name, [], heap, place.site, frames)
@@ -241,9 +169,9 @@ class Walk:
             return
         if len(there.edges) < CHAINS:
             there.edges.append(edge)
-        wider = tuple(_wider(old, new, c) for old, new, c in zip(there.ranges, ranges, ctypes, strict=True))
-        if wider != there.ranges:
-            there.ranges = wider
+        grown = tuple(wider(old, new, c) for old, new, c in zip(there.ranges, ranges, ctypes, strict=True))
+        if grown != there.ranges:
+            there.ranges = grown
             if there not in self.todo:
                 self.todo.append(there)
 
@@ -276,11 +204,11 @@ class Walk:
         terms: list[z3.ExprRef] = []
         guards = [t.z3_of(e.guard) for e in chain] + [t.z3_of(asked)]
         for number, guard in enumerate(guards):
-            terms.append(_at(guard, number))
-            for i, symbol in enumerate(chain[number].symbols if number < len(chain) else ()):
-                term = t.z3_of(symbol)
-                here = z3.Bool(_symbol(i)) if z3.is_bool(term) else z3.Int(_symbol(i))
-                terms.append(_at(here, number + 1) == _at(term, number))
+            terms.append(at_step(guard, number))
+            for i, meant in enumerate(chain[number].symbols if number < len(chain) else ()):
+                term = t.z3_of(meant)
+                here = z3.Bool(symbol(i)) if z3.is_bool(term) else z3.Int(symbol(i))
+                terms.append(at_step(here, number + 1) == at_step(term, number))
         every = t.constants_of(terms)
         for name, constant in every.items():
             plain = name.partition("@")[0]
@@ -295,13 +223,15 @@ class Walk:
 
     def told(self, model: z3.ModelRef, terms: list[z3.ExprRef], nodes: list[Node]) -> list[Step]:
         """The run that a model of a chain is."""
-        answers = {}
-        for app in _applications(terms):
+        answers: list[dict[Call, int | bool]] = [{} for _ in nodes]
+        for app in applications(terms):
             name = app.decl().name()
             if name.endswith("!") and name[:-1] in self.arena.pure:
-                inputs = tuple(int(value_of(model.eval(x, model_completion=True))) for x in app.children())
-                answers[name[:-1], inputs] = value_of(model.eval(app, model_completion=True))
-        return [self.step(model, node, number, answers) for number, node in enumerate(nodes)]
+                moment, *inputs = app.children()
+                seen = tuple(int(value_of(model.eval(x, model_completion=True))) for x in inputs)
+                number = int(moment.decl().name().partition("@")[2])
+                answers[number][name[:-1], seen] = value_of(model.eval(app, model_completion=True))
+        return [self.step(model, node, number, answers[number]) for number, node in enumerate(nodes)]
 
     def step(self, model: z3.ModelRef, node: Node, number: int, answers: Mapping[Call, int | bool]) -> Step:
         values: dict[str, int | bool] = {}
@@ -319,9 +249,9 @@ class Walk:
 
     @staticmethod
     def evaluated(model: z3.ModelRef, constant: z3.ExprRef, number: int, interval: t.Interval) -> int | bool:
-        found = value_of(model.eval(_at(constant, number), model_completion=True))
+        found = value_of(model.eval(at_step(constant, number), model_completion=True))
         low, high = interval
-        if isinstance(found, bool) or model[_at(constant, number).decl()] is not None:
+        if isinstance(found, bool) or model[at_step(constant, number).decl()] is not None:
             return found
         return max(found, low) if low is not None else found         # nothing hangs on it
 
@@ -420,7 +350,7 @@ class _Comparing:
 
     def shown(self, asked: t.Value, last: Step) -> str:
         """The values of the last step's state that the difference hangs on."""
-        names = sorted(t.constants_of([asked]).keys() & last.input.keys())
+        names = sorted(t.constants_of([asked]).keys() & last.input.keys() - {MOMENT})
         return ", ".join(f"{n.removeprefix('arg ')} = {last.input[n]}" for n in names) or "in every state"
 
     def paired(self, fine: t.Value) -> list[tuple[Outcome, Outcome, t.Value]]:
@@ -449,21 +379,16 @@ class _Comparing:
         return None
 
     def unlike(self, a: Outcome, b: Outcome, guard: t.Value) -> Comparison | None:
+        """A call is never the same as another one or as none. A cut where the other side has none may not matter."""
         what = f"one side {a.kind} where the other one {b.kind}"
-        if a.callee or b.callee:
-            if "may be interrupted" not in (a.kind, b.kind):
-                return self.check(guard, what)
-        else:
-            found = self.effects(a, b, guard)
-            if found is not None:
-                return found
+        if (a.callee or not a.site) and (b.callee or not b.site):
+            return self.check(guard, what)
         if self.possible(guard) != z3.unsat:
             self.walk.doubts.append(f"the places do not pair: at {self.walk.where(self.node)} {what}")
         return None
 
     def effects(self, a: Outcome, b: Outcome, guard: t.Value) -> Comparison | None:
         """Whether two ends leave the same state, call with the same arguments, return the same."""
-        walk = self.walk
         for what, pairs in (("a write differs", [(v, b.heap[k]) for k, v in a.heap.items()]),
                             (f"{a.callee} is called with other arguments", list(zip(a.args, b.args, strict=False)))):
             parts = [t.not_(t.equal(x, y)) for x, y in pairs if not t.same(x, y)]
@@ -473,8 +398,7 @@ class _Comparing:
         if a.site or b.site:
             return None
         if (a.value is None) != (b.value is None):
-            results = [w.programs[side.name].result for w, side in zip(walk.arena.worlds, walk.sides, strict=True)]
-            return self.check(guard, f"one side returns a value; {results}")
+            return self.check(guard, "one side returns a value and the other one does not")
         if a.value is None:
             return None
         return self.check(t.and_(guard, t.not_(t.equal(a.value, b.value))), "another value is returned")
@@ -525,73 +449,3 @@ class _Comparing:
 
     def proved(self, guard: t.Value, one: t.Value, other: t.Value) -> bool:
         return bool(self.possible(t.and_(guard, t.not_(t.equal(one, other)))) == z3.unsat)
-
-
-# ------------------------------------------------------------------------------------------------------- helpers
-def _symbol(number: int) -> str:
-    return f"saved!{number}"
-
-
-def _value(saved: Saved) -> t.Value:
-    kind, number = saved
-    if kind == "symbol bool":
-        return z3.Bool(_symbol(number))
-    if kind == "symbol int":
-        return z3.Int(_symbol(number))
-    return bool(number) if kind == "bool" else number
-
-
-def _wider(old: t.Interval, new: t.Interval, ctype: CType | None) -> t.Interval:
-    """An interval that holds both; where it has to grow, at once all that the C type allows, so that it ends."""
-    def lies(inner: t.Interval, outer: t.Interval) -> bool:
-        return ((outer[0] is None or (inner[0] is not None and outer[0] <= inner[0]))
-                and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1])))
-
-    if lies(new, old):
-        return old
-    whole: t.Interval = (None, None) if ctype is None else (ctype.low, ctype.high)
-    return whole if lies(new, whole) and lies(old, whole) else (None, None)
-
-
-def _live(world: World) -> dict[tuple[str, int], frozenset[str]]:
-    """For each site the locals that are read behind it."""
-    found = {}
-    for name in world.cutting:
-        live = normal.live_after(world.programs[name], lambda x: is_site(x, world.cutting))
-        for x in s.statements(world.programs[name].body):
-            if id(x) in world.sites:
-                found[name, world.sites[id(x)]] = live[id(x)]
-    return found
-
-
-def _result_types(worlds: Sequence[World]) -> dict[str, CType]:
-    """The C types of what callees return, as C calls them."""
-    found: dict[str, CType] = {}
-    for world in worlds:
-        for program in world.programs.values():
-            for x in s.statements(program.body):
-                for e in s.expressions(x):
-                    if isinstance(e, s.Call) and e.ctype is not None:
-                        found.setdefault(e.name, e.ctype)
-    return found
-
-
-def _at(term: Any, number: int) -> Any:
-    """A term about the state of the step of that number. Arguments are the same in all of them."""
-    constants = t.constants_of([term])
-    return z3.substitute(term, *((c, (z3.Bool if z3.is_bool(c) else z3.Int)(f"{n}@{number}"))
-                                 for n, c in constants.items() if not n.startswith("arg ")))
-
-
-def _applications(terms: list[z3.ExprRef]) -> list[z3.ExprRef]:
-    """The applications of unknown functions in some terms."""
-    found, seen, stack = [], set(), list(terms)
-    while stack:
-        term = stack.pop()
-        if term.get_id() in seen:
-            continue
-        seen.add(term.get_id())
-        if term.num_args() and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-            found.append(term)
-        stack += term.children()
-    return found

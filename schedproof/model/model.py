@@ -25,10 +25,10 @@ class Model:
     Class attributes declare what there is (``Object``, ``Link``, ``Constant``, domains, ``Switch``, ``Param``);
     methods say what happens. ``releases`` maps a kernel release to its switches, ``fixes`` a fix to the switches
     that it changes, ``mutants`` likewise for deliberate faults that are never offered as fixes. ``dead`` lists, a
-    release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which no
-    method stands to their files: they are read from C only. ``locals`` gives the domain of a local of a C function that
-    lives across a cut, where neither the method nor the C type tells it: ``{("function", "local"): Range(0, 3)}``. The
-    text of the methods is read when the class is made.
+    release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which
+    no method stands to their files: they are read from C only. ``locals`` gives the domain of a local of a C function
+    that lives across a cut, where neither the method nor the C type tells it: ``{("function", "local"): Range(0, 3)}``.
+    The text of the methods is read when the class is made.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
