@@ -8,6 +8,7 @@ orderings that do not exist under sequential consistency. They are never expande
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -20,7 +21,7 @@ from schedproof.kernel.places import LocalPlace, Place
 from schedproof.kernel.preprocess import Macro
 from schedproof.kernel.values import Mismatch, Value
 from schedproof.lang.ctypes import CHAR, INT, LONG, S16, UINT, ULONG, CType, pointer, usual
-from schedproof.lang.syntax import Const, If, Unary
+from schedproof.lang.syntax import Const, If, Load, Stmt, Store, Unary, expressions
 
 Builtin = Callable[[Expressions, Node, Sequence[Node], bool], Value]
 
@@ -416,6 +417,25 @@ def _families() -> dict[str, Builtin]:
                  "static_key_enabled", "static_branch_maybe", "sched_feat"):
         found[name] = key
     return found
+
+
+# Operations that read and write in one access; the last statement that they make is, or holds, the write.
+ATOMICS = frozenset(n for n, b in _families().items()
+                    if b in (_exchange, _compare_exchange, _exchange_tried) or "_atomic_change" in b.__qualname__)
+
+
+def joined(made: list[Stmt]) -> list[Stmt]:
+    """The statements of an atomic operation, the write at their end marked as part of the same access as the read."""
+    read = {e.var for x in made for e in expressions(x) if isinstance(e, Load)}
+
+    def mark(x: Stmt) -> Stmt:
+        if isinstance(x, Store) and x.var in read:
+            return replace(x, joined=True)
+        if isinstance(x, If):
+            return replace(x, then=tuple(map(mark, x.then)), orelse=tuple(map(mark, x.orelse)))
+        return x
+
+    return [*made[:-1], mark(made[-1])] if made else made
 
 
 BUILTINS: dict[str, Builtin] = {

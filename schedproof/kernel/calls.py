@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from schedproof.kernel import parse as p
 from schedproof.kernel import values as v
-from schedproof.kernel.builtins import BUILTINS
+from schedproof.kernel.builtins import ATOMICS, BUILTINS, joined
 from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature
@@ -44,8 +44,12 @@ class Calls(Expressions):
         if name in vocabulary.noop:
             return self._nothing(node, name, used)
         if name in BUILTINS:
+            start = len(self.out)
             with self.typed(node):
-                return BUILTINS[name](self, node, args, used)
+                value = BUILTINS[name](self, node, args, used)
+            if name in ATOMICS:
+                self.out[start:] = joined(self.out[start:])
+            return value
         return self._program_call(node, name, args, used)
 
     def _nothing(self, node: Node, name: str, used: bool) -> Value:

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from schedproof.errors import ModelError
+from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 
 
@@ -29,20 +29,22 @@ def cutting(programs: Mapping[str, s.Program]) -> frozenset[str]:
 
 
 def prepare(programs: Mapping[str, s.Program], variables: Mapping[str, object], sizes: Mapping[str, int],
-            ) -> tuple[dict[str, s.Program], frozenset[str]]:
+            shared: frozenset[str] | None = None) -> tuple[dict[str, s.Program], frozenset[str]]:
     """The programs in the form above, and the names of the cutting ones.
 
-    ``variables`` are the state variables with their domains, ``sizes`` the universes. Raises ModelError when a
-    kernel function is declared atomic but a callee blocks.
+    ``variables`` are the state variables with their domains, ``sizes`` the universes. ``shared`` are the variables
+    whose accesses are cuts with grain "access", all where it is None. Raises ModelError when a kernel function is
+    declared atomic but a callee blocks.
     """
     cuts = cutting(programs)
+    shared = frozenset(variables) if shared is None else shared
     out = dict(programs)
     for name in cuts:
         program = programs[name]
         if program.kind == "kernel" and program.grain == "atomic":
             raise ModelError(f"{name} is atomic, but a function that it calls blocks", program.loc.file,
                              program.loc.line, 'declare it with grain="blocking" or grain="access"')
-        work = _Normal(cuts, frozenset(variables) if program.grain == "access" else frozenset(), sizes, variables,
+        work = _Normal(cuts, shared if program.grain == "access" else frozenset(), sizes, variables,
                        dict(program.domains))
         body = work.block(program.body)
         out[name] = replace(program, body=body, domains=tuple(work.domains.items()))
@@ -101,7 +103,10 @@ class _Normal:
         elif isinstance(x, s.Store):
             index = self.expr(x.index, out) if x.index is not None else None
             stored = self.expr(x.value, out)
-            if x.var in self.shared:
+            if x.joined and x.index is not None and self.cuts_in(x.index):
+                raise NotExecutable(x.loc.file, x.loc.line, "an atomic operation on an object that a shared pointer "
+                                    "leads to, interrupted before each access")
+            if x.var in self.shared and not x.joined:
                 index, stored = self.keep(index, out), self.keep(stored, out) or stored
                 out.append(s.Cut(None, x.loc))
             out.append(replace(x, index=index, value=stored))

@@ -164,7 +164,8 @@ def join(test: Value, then: Path | None, other: Path | None, pc: Value | None) -
         return then if other is None else other
     if pc is None:
         pc = t.simplify(t.or_(then.pc, other.pc))
-    return Path(pc, _meet(test, then.env, other.env), _meet(test, then.heap, other.heap), then.stack,
+    facts = t.learned(test)
+    return Path(pc, _meet(test, then.env, other.env, facts), _meet(test, then.heap, other.heap, facts), then.stack,
                 _common(then, other))
 
 
@@ -174,9 +175,9 @@ def merge(paths: list[Path]) -> Path | None:
         return None
     result = paths[-1]
     for path in reversed(paths[:-1]):
-        pc = t.simplify(t.or_(path.pc, result.pc))
-        result = Path(pc, _meet(path.pc, path.env, result.env), _meet(path.pc, path.heap, result.heap), path.stack,
-                      _common(path, result))
+        pc, facts = t.simplify(t.or_(path.pc, result.pc)), t.learned(path.pc)
+        result = Path(pc, _meet(path.pc, path.env, result.env, facts), _meet(path.pc, path.heap, result.heap, facts),
+                      path.stack, _common(path, result))
     return result
 
 
@@ -186,9 +187,12 @@ def _put(table: dict[Name, Value], term: Value, value: Value) -> None:
             table[key] = value
 
 
-def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value]) -> dict[Name, Value]:
-    """Values where two paths meet. A local that only one of them has set has a value for those states alone."""
-    facts = t.learned(test)
+def _meet(test: Value, a: Mapping[Name, Value], b: Mapping[Name, Value], facts: list[tuple[z3.ExprRef, Value]],
+          ) -> dict[Name, Value]:
+    """Values where two paths meet. A local that only one of them has set has a value for those states alone.
+
+    ``facts`` is what the test says about single constants.
+    """
     found: dict[Name, Value] = {}
     for key, value in a.items():
         other = b.get(key, UNSURE)

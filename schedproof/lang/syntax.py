@@ -154,12 +154,13 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write a state variable."""
+    """Write a state variable. ``joined``: the second half of one atomic access whose read came just before."""
 
     var: str
     index: Expr | None
     value: Expr
     loc: Loc = NOWHERE
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,10 @@ def same(a: Value, b: Value) -> bool:
     """Whether two values are known to be one and the same."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b and type(a) is type(b)
-    return isinstance(a, z3.ExprRef) and isinstance(b, z3.ExprRef) and z3.eq(a, b)
+    if a is b:
+        return True
+    # Terms are shared, so equal ones have one address; z3.eq asks the same in a slower way.
+    return isinstance(a, z3.ExprRef) and isinstance(b, z3.ExprRef) and a.ast.value == b.ast.value
 
 
 def and_(*values: Value) -> Value:
@@ -124,13 +127,14 @@ def learned(test: Value) -> list[tuple[z3.ExprRef, Value]]:
     """What a condition says about single constants: (constant, value) pairs."""
     if isinstance(test, bool):
         return []
-    if z3.is_and(test):
+    kind = test.decl().kind()
+    if kind == z3.Z3_OP_AND:
         return [pair for part in test.children() for pair in learned(part)]
-    if _is_variable(test):
-        return [(test, True)]
-    if z3.is_not(test):
+    if kind == z3.Z3_OP_UNINTERPRETED:
+        return [(test, True)] if test.num_args() == 0 else []
+    if kind == z3.Z3_OP_NOT:
         return [(test.arg(0), False)] if _is_variable(test.arg(0)) else []
-    if z3.is_eq(test):
+    if kind == z3.Z3_OP_EQ:
         a, b = test.arg(0), test.arg(1)
         if _is_variable(b) and z3.is_int_value(a):
             a, b = b, a

@@ -49,11 +49,11 @@ class World:
 
 def make_world(universes: Mapping[str, tuple[str, ...]], variables: Mapping[str, tuple[str | None, Domain]],
                links: Mapping[str, tuple[int, ...]], constants: Mapping[str, int | bool | tuple[int, ...]],
-               programs: Mapping[str, s.Program]) -> World:
-    """A world whose programs are prepared for cuts."""
+               programs: Mapping[str, s.Program], shared: frozenset[str] | None = None) -> World:
+    """A world whose programs are prepared for cuts. ``shared``: the variables whose accesses may be cuts, None: all."""
     sizes = {name: len(objects) for name, objects in universes.items()}
     domains = {name: domain for name, (_, domain) in variables.items()}
-    ready, cuts = normal.prepare(programs, domains, sizes)
+    ready, cuts = normal.prepare(programs, domains, sizes, shared)
     sites = {}
     for name in cuts:
         number = 0

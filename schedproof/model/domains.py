@@ -24,6 +24,7 @@ class _Null:
 NULL = _Null()
 
 Bound = int | Callable[[Any], int]
+Span = tuple[int, int] | Callable[[Any], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Constant:
     """A field that a model holds constant: ``self.tg_load_avg_contrib[q]`` is 0 everywhere.
 
     ``value`` is a number, or a function of the instance's parameters. ``why`` is printed with the assumptions.
+    ``fixed``: the value is part of what the instance is, as the number of its objects; else a comparison with C asks
+    about every value of the field.
     """
 
     value: Bound
@@ -90,6 +93,7 @@ class Constant:
     c: str | None = None
     why: str = ""
     span: tuple[int, int] | None = None
+    fixed: bool = False
     name: str = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -130,7 +134,7 @@ class Domain:
     per: Object | None = None
     c: str | None = None
     ghost: bool = False
-    span: tuple[int, int] | None = None       # the C values that the field can have, where that is less than its type
+    span: Span | None = None                  # the C values that the field can have, where that is less than its type
     transient: bool = False                   # has its initial value between steps, so it is no part of the state
     name: str = field(default="", init=False)
 
@@ -174,7 +178,7 @@ class Enum(Domain):
 
     def __init__(self, *names: str, meaning: Mapping[str, tuple[int, int]] | None = None, init: Any = None,
                  per: Object | None = None, c: str | None = None, ghost: bool = False,
-                 span: tuple[int, int] | None = None):
+                 span: Span | None = None):
         super().__init__(init, per, c, ghost, span)
         self.names = names
         self.meaning = dict(meaning or {})
@@ -197,14 +201,15 @@ class Range(Domain):
     """The integers from ``low`` to ``high``. An assignment outside is a modelling error."""
 
     def __init__(self, low: Bound, high: Bound, init: Any = None, per: Object | None = None, c: str | None = None,
-                 ghost: bool = False, span: tuple[int, int] | None = None, transient: bool = False):
+                 ghost: bool = False, span: Span | None = None, transient: bool = False):
         super().__init__(init, per, c, ghost, span, transient)
         self.low, self.high = low, high
 
     def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Range:
         low = self.low(params) if callable(self.low) else self.low
         high = self.high(params) if callable(self.high) else self.high
-        found = Range(low, high, self.init, self.per, self.c, self.ghost, self.span, self.transient)
+        span = self.span(params) if callable(self.span) else self.span
+        found = Range(low, high, self.init, self.per, self.c, self.ghost, span, self.transient)
         found.name = self.name
         return found
 
@@ -223,7 +228,7 @@ class Values(Domain):
 
     def __init__(self, values: Mapping[int, str] | Callable[[Any], Mapping[int, str]], init: Any = None,
                  per: Object | None = None, c: str | None = None, ghost: bool = False,
-                 span: tuple[int, int] | None = None, stands_for: Mapping[int, tuple[int, int]] | None = None):
+                 span: Span | None = None, stands_for: Mapping[int, tuple[int, int]] | None = None):
         super().__init__(init, per, c, ghost, span)
         self.values = values
         self.stands_for = dict(stands_for or {})
@@ -247,7 +252,7 @@ class Int(Domain):
     """Any integer. Only the solver engines take a model that has one."""
 
     def __init__(self, init: Any = None, per: Object | None = None, c: str | None = None, ghost: bool = False,
-                 span: tuple[int, int] | None = None):
+                 span: Span | None = None):
         super().__init__(init, per, c, ghost, span)
 
     def codes(self) -> None:
@@ -258,7 +263,7 @@ class Pointer(Domain):
     """A pointer to one of a universe's objects (to those ``among`` names, when it is given), or NULL when ``null``."""
 
     def __init__(self, target: Object, null: bool = True, init: Any = NULL, per: Object | None = None,
-                 c: str | None = None, ghost: bool = False, span: tuple[int, int] | None = None,
+                 c: str | None = None, ghost: bool = False, span: Span | None = None,
                  among: tuple[str, ...] = ()):
         super().__init__(init, per, c, ghost, span)
         self.target, self.null, self.among = target, null, among

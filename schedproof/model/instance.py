@@ -22,6 +22,7 @@ from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event
 from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
 from schedproof.model.formulas import Formulas
+from schedproof.model.grain import grained
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
 
@@ -49,7 +50,7 @@ class Instance:
         self._declared = {n: (self._universe(d.per), d) for n, d in domains.items()}
         self._links = {n: self._link(n) for n in self.scope.links}
         self._constants = self._fixed()
-        self._base_programs = {**model.programs, **self.overrides}
+        self._base_programs = grained({**model.programs, **self.overrides}, model)
         self._extra: dict[str, s.Program] = {}
         self._make_world()
 
@@ -278,32 +279,33 @@ class Instance:
             yield from self._faults(event, result)
 
     def _thread(self, event: Event) -> Iterator[Transition]:
-        """A thread's steps: from its start and from every site that some step leaves it at."""
+        """A thread's steps: from its start, and from every site with every combination that some step leaves there."""
         me = event.args[0]
-        todo, done = [START], set[str]()
-        found: dict[str, list[Transition]] = {}
+        todo: list[tuple[str, Mapping[Key, int | bool]]] = [(START, {})]
+        found: dict[tuple[str, tuple[tuple[Key, int | bool], ...]], list[Transition]] = {}
         while todo:
-            here = todo.pop()
-            done.add(here)
-            found[here] = []
-            splits = [{}] if here == START else self.threads.splits(event.action, here, me)
-            for fixed in splits:
-                given = t.and_(t.equal(self.heap[f"{event.action}.at", me], self.threads.codes[here]),
-                               *(t.equal(self.heap[k], v) for k, v in fixed.items()))
-                if here == START:
-                    results = runs(self.world, self.ranges, event.action, list(event.args), self.heap, given=given)
-                else:
-                    site = self.threads.sites[event.action][here]
-                    frames = self.threads.frames(event.action, event.args, here, me, self.heap, fixed)
-                    results = runs(self.world, self.ranges, event.action, [], self.heap, site, frames, given)
-                for result in results:
-                    for record in result.cuts:
-                        there = site_name(record.site)
-                        learned = self.threads.note_constants(event.action, event.args, record)
-                        if (there not in done or learned) and there not in todo:
-                            todo.append(there)
-                    found[here] += self._thread_steps(event, here, result)
-        yield from (x for here in found for x in found[here])
+            here, fixed = todo.pop()
+            steps = found[here, tuple(fixed.items())] = list[Transition]()
+            for result in self._resumed(event, here, fixed):
+                for record in result.cuts:
+                    there = site_name(record.site)
+                    if self.threads.note_constants(event.action, event.args, record):      # once more, with that
+                        todo += [(place, dict(known)) for place, known in found if place == there]
+                    todo += [(there, known) for known in self.threads.reached(event.action, record, me)
+                             if (there, tuple(known.items())) not in found and (there, known) not in todo]
+                steps += self._thread_steps(event, here, result)
+        yield from (x for made in found.values() for x in made)
+
+    def _resumed(self, event: Event, here: str, fixed: Mapping[Key, int | bool]) -> list[Result]:
+        """The runs of a thread's step from a site, with some of what is saved there known."""
+        me = event.args[0]
+        given = t.and_(t.equal(self.heap[f"{event.action}.at", me], self.threads.codes[here]),
+                       *(t.equal(self.heap[k], v) for k, v in fixed.items()))
+        if here == START:
+            return runs(self.world, self.ranges, event.action, list(event.args), self.heap, given=given)
+        site = self.threads.sites[event.action][here]
+        frames = self.threads.frames(event.action, event.args, here, me, self.heap, fixed)
+        return runs(self.world, self.ranges, event.action, [], self.heap, site, frames, given)
 
     def _thread_steps(self, event: Event, here: str, result: Result) -> Iterator[Transition]:
         """The steps of one run of a thread from one site: to each cut, and to its end."""

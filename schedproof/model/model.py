@@ -14,7 +14,7 @@ from schedproof.lang.python import from_python
 from schedproof.lang.scope import Scope, scope_of
 from schedproof.lang.source import module_functions
 from schedproof.model.actions import Mark
-from schedproof.model.domains import Enum, Param, Switch
+from schedproof.model.domains import Domain, Enum, Param, Switch
 from schedproof.model.instance import Instance
 from schedproof.model.vocabulary import Vocabulary
 
@@ -26,7 +26,9 @@ class Model:
     methods say what happens. ``releases`` maps a kernel release to its switches, ``fixes`` a fix to the switches
     that it changes, ``mutants`` likewise for deliberate faults that are never offered as fixes. ``dead`` lists, a
     release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which
-    no method stands to their files: they are read from C only. The text of the methods is read when the class is made.
+    no method stands to their files: they are read from C only. ``locals`` gives the domain of a local of a C function
+    that lives across a cut, where neither the method nor the C type tells it: ``{("function", "local"): Range(0, 3)}``.
+    The text of the methods is read when the class is made.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -34,6 +36,7 @@ class Model:
     mutants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     dead: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     functions: ClassVar[Mapping[str, str]] = {}
+    locals: ClassVar[Mapping[tuple[str, str], Domain]] = {}
     scaled: ClassVar[Mapping[str, str]] = {}
     vocabulary: ClassVar[Vocabulary] = Vocabulary()
 

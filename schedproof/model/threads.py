@@ -17,7 +17,7 @@ from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Memory
 from schedproof.lang.paths import CutRecord, SitePath, unsure
-from schedproof.lang.terms import Value
+from schedproof.lang.terms import Value, outcomes
 from schedproof.lang.world import Key, World, is_site
 from schedproof.model.domains import Domain, Enum
 
@@ -96,16 +96,22 @@ class Threads:
         self.variables = {n: (u, resolved[n]) for n, (u, _) in self.variables.items()}
 
     # ---------------------------------------------------------------------------------- symbolic stepping
-    def splits(self, method: str, site: str, me: int) -> list[dict[Key, int | bool]]:
-        """All combinations of the saved locals that are indices or numbers; truth values stay symbolic."""
+    def reached(self, method: str, record: CutRecord, me: int) -> list[dict[Key, int | bool]]:
+        """The combinations of saved indices and numbers that a cut can leave; truth values stay symbolic.
+
+        A value that is known, or decides between a few known ones, gives these; any other all those of its domain.
+        """
+        site = site_name(record.site)
         keys: list[tuple[Key, tuple[int | bool, ...]]] = []
-        for frame in self.saved[method, site]:
-            for _, variable in frame:
+        for depth, frame in enumerate(self.saved[method, site]):
+            for local, variable in frame:
                 if variable and self.variables[variable][1].sort != "Bool":
                     codes = self.variables[variable][1].codes()
                     if codes is None:
                         raise ModelError(f"the local {variable} is unbounded", hint="give it a Range")
-                    keys.append(((variable, me), codes))
+                    value = record.saved[depth].get(local, codes[0])
+                    few = (value,) if isinstance(value, int) else outcomes(value)
+                    keys.append(((variable, me), codes if few is None else tuple(v for v in few if v in codes)))
         total = 1
         for _, codes in keys:
             total *= len(codes)
@@ -140,11 +146,21 @@ class Threads:
                     continue
                 value, key = record.saved[depth][local], (method, args, site, depth, local)
                 if not isinstance(value, (bool, int)) or self.constants.get(key, value) != value:
-                    raise ModelError(f"`{local}` lives across {site} and has no domain", self.places[site].file,
-                                     self.places[site].line, f"annotate it: {local}: Range(low, high) = …")
+                    raise self._no_domain(record.site, depth, local)
                 new |= key not in self.constants
                 self.constants[key] = value
         return new
+
+    def _no_domain(self, path: SitePath, depth: int, local: str) -> ModelError:
+        """What to declare for a local: in the method, or for C in the model."""
+        site, (program, ordinal) = site_name(path), path[depth]
+        if self.world.programs[program].language != "c":
+            return ModelError(f"`{local}` lives across {site} and has no domain", self.places[site].file,
+                              self.places[site].line, f"annotate it: {local}: Range(low, high) = …")
+        loc = next(x.loc for x in s.statements(self.world.programs[program].body)
+                   if self.world.sites.get(id(x)) == ordinal)
+        return ModelError(f"`{local}` of {program} lives across {site} and has no domain", loc.file, loc.line,
+                          f'declare it in the model: locals = {{("{program}", "{local}"): Range(low, high)}}')
 
     def updates(self, method: str, me: int, here: str, record: CutRecord | None) -> dict[Key, Value]:
         """What a step from ``here`` to a cut (or to the end) does to the thread's own variables."""
