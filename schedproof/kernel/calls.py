@@ -14,6 +14,7 @@ from schedproof.kernel import values as v
 from schedproof.kernel.builtins import BUILTINS
 from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.expressions import Expressions, Signature
+from schedproof.kernel.places import FieldPlace
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import CType
 from schedproof.lang.syntax import Call, Const, Do, Free
@@ -26,6 +27,11 @@ class Calls(Expressions):
         called = p.need(node, "function", self.code)
         if called.type == "parenthesized_expression":
             called = (p.children(called) or [called])[0]
+            kind = self.types.named(p.text(called)) if called.type == "identifier" else None
+            args = p.children(p.need(node, "arguments", self.code))
+            if isinstance(kind, CType) and len(args) == 1 and self.find(p.text(called)) is None:
+                with self.typed(node):                 # ``(u32)(x)`` is a cast
+                    return v.cast(self.value(args[0], used), kind, self.loc(node))
         if called.type != "identifier" or self.find(p.text(called)) is not None:
             self.fail(node, f"call through a pointer: {p.shown(node)}")
         name = p.text(called)
@@ -60,21 +66,42 @@ class Calls(Expressions):
         if signature is None:
             self.fail(node, f"call of {name}: the tree has no declaration of it")
         values = self.arguments(node, name, args, signature)
+        vocabulary = self.words.vocabulary
+        keys: set[str] = set()
         for value, arg in zip(values, args, strict=True):
             if value.inner:                            # arrives as the object, where the model says so
-                if f"{name}@{value.owner}.{value.inner}" not in self.words.vocabulary.callees:
+                keys.add(f"{name}@{value.owner}.{value.inner}")
+                if not keys <= set(vocabulary.callees):
                     self.fail(arg, f"pointer to {value.inner} of {value.owner} as an argument of {name}")
             elif value.is_pointer and value.ctype is not None and value.ctype.struct not in self.words.universes:
                 self.fail(arg, f"pointer to {value.ctype.struct}, of which the model has no objects, for {name}")
-        return self.called(node, name, values, signature.result, used)
+        if len(keys) > 1:
+            self.fail(node, f"pointers into different members as arguments of {name}")
+        if not keys and name not in vocabulary.callees:
+            self.fail(node, f"call of {name} without a pointer into an object: {p.shown(node)}")
+        found = self.called(node, vocabulary.method(keys.pop() if keys else name), values, signature.result, used)
+        return self._result(node, name, found) if used and name in vocabulary.results else found
+
+    def _result(self, node: Node, name: str, value: Value) -> Value:
+        """The result of a method that points into an object, to the member that the model says."""
+        struct, _, member = self.words.vocabulary.results[name].partition(".")
+        with self.typed(node):
+            into = self.memory.address(FieldPlace(value.expr, struct, member), self.loc(node))
+            if not value.is_pointer or into.ctype != value.ctype:
+                self.fail(node, f"result of {name}, a {value.ctype}: {member} of {struct} has the address of a "
+                                f"{into.ctype}")
+        return replace(into, maybe=True)
 
     def _program_call(self, node: Node, name: str, args: Sequence[Node], used: bool) -> Value:
         signature = self.services.signature(name, self.code.where)
         values = self.arguments(node, name, args, signature)
+        for value, arg in zip(values, args, strict=True):
+            if value.inner and value.maybe:
+                self.fail(arg, f"pointer to {value.inner} of {value.owner}, or NULL, as an argument of {name}")
         inner = [(x.owner, x.inner) for x in values]
         program, signature = self.services.callee(name, self.code.where, self.loc(node), inner)
         found = self.called(node, program, values, signature.result, used)
-        return replace(found, owner=signature.owner, inner=signature.inner) if used else found
+        return replace(found, owner=signature.owner, inner=signature.inner, maybe=signature.maybe) if used else found
 
     def arguments(self, node: Node, name: str, args: Sequence[Node], signature: Signature | None) -> list[Value]:
         """The arguments, converted to the parameters' types."""

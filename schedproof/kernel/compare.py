@@ -104,7 +104,7 @@ class _Arena:
 
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
         self.instance, self.spans, self.narrowed = instance, spans, False
-        self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
+        self.boundary = instance.model.vocabulary.boundary - {left.name}
         self.types = _field_types({**left.programs, **right.programs})
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from tree_sitter import Node
 
@@ -54,6 +55,7 @@ class Types:
         self.sources, self.where, self.file = sources, where, where.file
         self._fields: dict[tuple[str, str], Type | str] = {}
         self._firsts: dict[str, tuple[str, str] | None] = {}
+        self.unions: dict[str, Any] = {}               # what schedproof.kernel.layout has found out of each struct
 
     def named(self, words: str, depth: int = 0) -> Type:
         """The type of specifiers such as ``const struct cfs_rq`` or ``u64`` (typedefs of the tree are followed)."""
@@ -88,6 +90,8 @@ class Types:
             return inner
         if stars == 1 and isinstance(inner, Embedded) and inner.name:
             return pointer(inner.name)
+        if stars == 2 and isinstance(inner, Embedded) and inner.name:
+            return pointer(f"{inner.name} *")
         if stars == 1 and isinstance(inner, CType) and not inner.struct:
             return CType(f"{inner.name} *", 64, False, inner.name)
         return Odd(f"{shown} {'*' * stars}")
@@ -172,17 +176,20 @@ class Types:
             here = found
         return here
 
-    def _members(self, struct: Embedded) -> dict[str, Type]:
+    def definition(self, struct: Embedded) -> tuple[tuple[str, int], str, str]:
+        """((file, line), text as it stands, text with its macros expanded) of a struct's definition."""
         if struct.body:
-            file, line, body = struct.file, struct.line, struct.body
-        else:
-            found = self.sources.struct(struct.name, self.where)
-            if found is None:
-                raise NotExecutable(self.file, 0, f"{struct.name}, which the tree does not define")
-            file, line, body = found
-            inside = Where(file, self.where.root)
-            expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
-            body = expander.expand(body, line)
+            return (struct.file, struct.line), struct.body, struct.body
+        found = self.sources.struct(struct.name, self.where)
+        if found is None:
+            raise NotExecutable(self.file, 0, f"{struct.name}, which the tree does not define")
+        file, line, body = found
+        inside = Where(file, self.where.root)
+        expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
+        return (file, line), body, expander.expand(body, line)
+
+    def _members(self, struct: Embedded) -> dict[str, Type]:
+        (file, line), _, body = self.definition(struct)
         root = p.parse(body + ";")
         members: dict[str, Type] = {}
         for node in root.named_children:

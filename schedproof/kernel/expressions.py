@@ -38,6 +38,7 @@ class Signature:
     variadic: bool = False
     owner: str = ""                  # a result that points into an object: to the member ``inner`` of this struct
     inner: str = ""
+    maybe: bool = False              # … or is NULL
 
 
 class Services(Protocol):
@@ -78,7 +79,7 @@ class Expressions:
 
     def __init__(self, services: Services, code: Code, types: Types):
         self.services, self.code, self.types = services, code, types
-        self.memory = Memory(services.words, types)
+        self.memory = Memory(services.words, types, self.fresh)
         self.words = services.words
         self.out: list[Stmt] = []
         self.scopes: list[dict[str, LocalPlace | Bound | Unusable]] = [{}]
@@ -150,8 +151,7 @@ class Expressions:
             return value
         name = self.fresh()
         self.out.append(Assign(name, value.expr, loc))
-        return Value(Local(name, loc, None if value.truth else value.ctype), value.ctype, value.truth, value.owner,
-                     value.inner)
+        return replace(value, expr=Local(name, loc, None if value.truth else value.ctype))
 
     def once(self, value: Value, loc: Loc) -> Value:
         """The value in a form that may be written twice."""
@@ -404,7 +404,7 @@ class Expressions:
             if (kind.struct and value.is_pointer and not value.inner and value.ctype is not None
                     and value.ctype.struct != kind.struct and self.memory.same_object(value.ctype.struct, kind.struct)):
                 return replace(value, ctype=kind)
-            return v.convert(value, kind, self.loc(node))
+            return v.cast(value, kind, self.loc(node))
 
     def type_of(self, descriptor: Node) -> Type:
         """The type that a cast names."""

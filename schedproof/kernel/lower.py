@@ -53,10 +53,12 @@ class Statements(Calls):
     labels: dict[str, int]
 
     inside: set[tuple[str, str]]                 # the members of objects that a pointer result may point to
+    nullable: bool                               # whether a result may be NULL, or another pointer to nothing
+    checks: bool = False                         # whether objects must exist of which results point to a member
 
     def body(self, node: Node, result: CType | None) -> tuple[Stmt, ...]:
         """The statements of a function's body."""
-        self.result, self.frames, self.inside = result, [], set()
+        self.result, self.frames, self.inside, self.nullable = result, [], set(), False
         with self.scope():
             inner = p.children(node)
             return self._from_label(inner, [i for i, n in enumerate(inner) if n.type == "labeled_statement"])
@@ -191,7 +193,7 @@ class Statements(Calls):
             return
         if value is not None:
             given = given or self.value(value)
-            if given.inner:
+            if given.inner and not found.struct.endswith("*"):
                 self.scopes[-1][name] = Bound(v.convert(self.keep(given, loc), found, loc))
                 return
             given = v.convert(given, found, loc)
@@ -284,8 +286,13 @@ class Statements(Calls):
         if self.result is None:                        # ``return f();`` in a void function
             self.out.append(Return(None, loc))
             return
-        if self.result.struct and not v.is_null(value):
-            self.inside.add((value.owner, value.inner))
+        if self.result.struct:
+            nothing = isinstance(value.expr, Const) and not value.inner
+            self.nullable |= nothing or value.maybe
+            if not nothing:
+                self.inside.add((value.owner, value.inner))
+            if self.checks and not value.maybe:
+                self.out += self.memory.exists(value, loc)
         self.out.append(Return(v.convert(value, self.result, loc).expr, loc))
 
     # -------------------------------------------------------------------------------------------- switch
