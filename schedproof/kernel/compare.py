@@ -13,16 +13,18 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import z3
 
 from schedproof.errors import ModelError, NotExecutable
+from schedproof.kernel.rounds import Frames, Half, Rounds, with_heads
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.execute import Executor
-from schedproof.lang.paths import Heap, Path, Result
+from schedproof.lang.execute import Endless, Executor
+from schedproof.lang.paths import Heap, Path, Result, SitePath
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int
 from schedproof.model.instance import Instance
@@ -30,6 +32,7 @@ from schedproof.model.instance import Instance
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
 GROUND = 200_000           # of them for a question in which every input is known
 SAMPLES = 200
+ROUNDS = 3                 # of a loop without a bound in which a difference is looked for
 _LIMITS = (1 << 31, 1 << 32, 1 << 63, 1 << 64)
 
 
@@ -115,15 +118,17 @@ class _Arena:
             if constant.c:
                 variables[name] = (universe, Int())
         self.variables = variables
-        fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
-        self.worlds = [self._world(side, fixed) for side in (left, right)]
+        self.fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        self.facts: list[z3.BoolRef] = []                  # what callees leave stays within the types of the fields
+        self.rounds: Rounds | None = None                  # once a loop has been met that only a jump ends
+        self.worlds = [self._world(side.programs) for side in (left, right)]
         self.heap: Heap = {}
         for name, (_, domain) in variables.items():
             for key in self.worlds[0].keys(name):
                 self.heap[key] = self._constant(key, domain)
 
-    def _world(self, side: Side, fixed: Mapping[str, Any]) -> World:
-        world = make_world(self.instance.universes, self.variables, self.instance.world.links, fixed, side.programs)
+    def _world(self, programs: Mapping[str, s.Program]) -> World:
+        world = make_world(self.instance.universes, self.variables, self.instance.world.links, self.fixed, programs)
         return World(world.universes, world.variables, world.links, world.constants, world.programs, world.cutting,
                      self.boundary, world.sites)
 
@@ -177,17 +182,54 @@ class _Arena:
         return [(z3.Int(name), f"any {param}")]
 
     def same(self, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
+        if self.rounds is None:
+            try:
+                return self._whole_runs(left, right, args, told)
+            except Endless:
+                self.rounds = self._heads(left, right)
+        why = self.rounds.unequal(args)
+        if not why:
+            return Comparison("equal")
+        found = self._decided(self.rounds.difference(args, ROUNDS), {}, left, right, args, told)
+        return Comparison("unknown", why) if found.answer == "equal" else found
+
+    def _heads(self, left: Side, right: Side) -> Rounds:
+        """Both functions in worlds in which a step ends at the head of each loop that only a jump ends."""
+        halves = []
+        for side in (left, right):
+            programs = {n: with_heads(side.programs[n]) for n in reached(side, self.boundary)}
+            world = self._world(programs)
+            halves.append(Half(world, side.name, partial(self._executed, world, side.name)))
+        return Rounds((halves[0], halves[1]), self.heap, self._never)
+
+    def _never(self, asked: t.Value) -> bool:
+        """Whether a condition is shown to hold for no input."""
+        asked = t.simplify(asked)
+        if isinstance(asked, bool):
+            return not asked
+        term = z3.And(asked, *self.facts)
+        limits = self._limits(t.constants_of([term]))
+        opaque = _Opaque(self.ranges)
+        linear = opaque.of(term)
+        if _ask([linear, *opaque.facts, *limits])[0] == z3.unsat:
+            return True
+        return not z3.eq(linear, term) and _ask([term, *limits])[0] == z3.unsat
+
+    def _whole_runs(self, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
         ends = [self._run(world, side, args) for world, side in zip(self.worlds, (left, right), strict=True)]
         for one, other in zip(ends[0].free.values(), ends[1].free.values(), strict=False):
             if one != other:
                 return Comparison("unknown", f"what is not modelled differs: {one}; {other}")
-        difference = _difference(ends[0], ends[1])
+        return self._decided(_difference(ends[0], ends[1]), {**ends[0].free, **ends[1].free}, left, right, args, told)
+
+    def _decided(self, difference: t.Value, free: Mapping[str, str], left: Side, right: Side, args: list[t.Value],
+                 told: str) -> Comparison:
+        """Whether a condition of a difference holds for any input."""
         if difference is False:
             return Comparison("equal")
-        constants = t.constants_of([difference])
-        free = {**ends[0].free, **ends[1].free}
+        asked = t.z3_of(t.and_(difference, *self.facts))
+        constants = t.constants_of([asked])
         used = [why for name, why in free.items() if name in constants]
-        asked = t.z3_of(difference)
         limits = self._limits(constants)
         found = self._solve(asked, limits, constants)
         if found == z3.unsat:
@@ -277,9 +319,16 @@ class _Arena:
         return {n: c for n, c in constants.items() if n.partition("[")[0] in read or n.startswith("arg ")}
 
     def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
-        result = _Executor(world, self.ranges, splits=False).run(side.name, args, self.heap)
+        result = self._executed(world, side.name, args, self.heap)
         if result.cuts:
             raise NotExecutable("", 0, f"{side.name} is not atomic")
+        return result
+
+    def _executed(self, world: World, name: str, args: Sequence[t.Value], heap: Heap, resume: SitePath = (),
+                  saved: Frames = (), given: t.Value = True) -> Result:
+        executor = _Executor(world, self.ranges, splits=False)
+        result = executor.run(name, args, heap, resume, saved, given)
+        self.facts += [f for f in executor.facts if not any(z3.eq(f, g) for g in self.facts)]
         return result
 
     def _limits(self, constants: Mapping[str, z3.ExprRef]) -> list[z3.BoolRef]:
@@ -310,7 +359,22 @@ class _Arena:
 class _Executor(Executor):
     """Takes calls that are not looked into as one number that hangs on all that they see, and all else on that."""
 
-    def unknown_function(self, name: str, args: list[t.Value], path: Path) -> t.Value:
+    endless_limit = 12
+
+    def __init__(self, world: World, ranges: Mapping[str, t.Interval], splits: bool):
+        super().__init__(world, ranges, splits)
+        self.facts: list[z3.BoolRef] = []
+        self.given = dict(ranges)
+
+    def within(self, term: z3.ExprRef, interval: t.Interval) -> z3.ExprRef:
+        """A number that a callee leaves behind: it has the type of the field, or of the result."""
+        low, high = interval
+        if low is not None and high is not None and z3.is_int(term):
+            self.facts.append(z3.And(term >= low, term <= high))
+            self.bounds.assume(term, interval)
+        return term
+
+    def unknown_function(self, name: str, args: list[t.Value], path: Path, ctype: CType | None) -> t.Value:
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
         token = z3.Function(f"{name}!", *(i.sort() for i in inputs), z3.IntSort())(*inputs)
 
@@ -318,8 +382,10 @@ class _Executor(Executor):
             return z3.Function(f"{name}!{what}", z3.IntSort(), sort)(token)
 
         for key, value in list(path.heap.items()):
-            path.heap[key] = made(self.world.name(key), t.z3_of(value).sort())
-        return made("return", z3.IntSort())
+            term = made(self.world.name(key), t.z3_of(value).sort())
+            path.heap[key] = self.within(term, self.given.get(self.world.name(key), (None, None)))
+        number = ctype is not None and not ctype.struct
+        return self.within(made("return", z3.IntSort()), (ctype.low, ctype.high) if ctype and number else (None, None))
 
 
 def reached(side: Side, boundary: frozenset[str]) -> list[str]:

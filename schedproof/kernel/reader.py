@@ -136,7 +136,10 @@ class Reader:
             if member:
                 held = Local(place.name, Loc(piece.file, piece.line))
                 work.scopes[0][name] = Bound(Value(held, ctype, False, owner, member))
-                ctype = CType(f"{owner} *", 64, False, owner)
+                ctype = pointer(owner)
+            elif ctype.struct and not self.words.deals_with(ctype.struct):
+                outer = work.memory.around(ctype.struct)
+                ctype = pointer(outer[0]) if outer is not None else ctype
             ctypes.append(ctype)
         body = without_dead_code(work.body(p.need(code.node, "body", code), signature.result))
         result = signature.result

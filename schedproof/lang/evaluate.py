@@ -11,7 +11,7 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.ctypes import BOOL
+from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
@@ -228,12 +228,12 @@ class Evaluator:
         if path.pc is False:
             return 0
         if e.name in self.world.boundary:
-            return self.unknown_function(e.name, args, path)
+            return self.unknown_function(e.name, args, path, e.ctype)
         end, value = self.call(e.name, args, path, (), (), e.loc)
         path.adopt(end)
         return 0 if end is None else value
 
-    def unknown_function(self, name: str, args: list[Value], path: Path) -> Value:
+    def unknown_function(self, name: str, args: list[Value], path: Path, ctype: CType | None) -> Value:
         """A call that is not looked into: new values for the whole state, as functions of all that it can see."""
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
         sorts = [i.sort() for i in inputs]

@@ -230,13 +230,27 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
     if isinstance(b, int) and op in ("<<", ">>") and 0 <= b < 64:
         return simplify(x * (1 << b)) if op == "<<" else simplify(x / z3.IntVal(1 << b))
-    if op == "&":
+    if op in ("&", "|", "^") and (isinstance(a, int) or isinstance(b, int)):
         value, mask = (x, b) if isinstance(b, int) else (y, a)
-        if isinstance(mask, int) and mask >= 0 and (mask & (mask + 1)) == 0:
-            return simplify(value % z3.IntVal(mask + 1))
-        if isinstance(mask, int) and mask > 0 and mask & (mask - 1) == 0:
-            return simplify(((value / z3.IntVal(mask)) % 2) * mask)
+        both = masked(value, int(mask))
+        return simplify(both if op == "&" else value + mask - (both if op == "|" else 2 * both))
     return None
+
+
+def masked(value: z3.ArithRef, mask: int) -> z3.ArithRef:
+    """``value & mask`` of a number in two's complement: each run of ones in the mask is a quotient's remainder."""
+    if mask < 0:
+        return value - masked(value, ~mask)
+    found, low = z3.IntVal(0), 0
+    while mask >> low:
+        if not mask >> low & 1:
+            low += 1
+            continue
+        width = 1
+        while mask >> low + width & 1:
+            width += 1
+        found, low = found + value / z3.IntVal(1 << low) % z3.IntVal(1 << width) * (1 << low), low + width
+    return found
 
 
 Interval = tuple[int | None, int | None]
