@@ -23,6 +23,8 @@ from schedproof.lang.syntax import Call, Const, Do, Free
 class Calls(Expressions):
     """Lowers calls."""
 
+    idle = 0                         # results so far of functions that do nothing for the model
+
     def _call_expression(self, node: Node, used: bool = True) -> Value:
         called = p.need(node, "function", self.code)
         if called.type == "parenthesized_expression":
@@ -54,7 +56,9 @@ class Calls(Expressions):
         signature = self.services.signature(name, self.code.where)
         if signature is None or not isinstance(signature.result, CType):
             self.fail(node, f"result of {name}, which does nothing for the model and has no known type")
-        return Value(Free(f"result of {name}", signature.result, loc), signature.result)
+        self.idle += 1                                 # each call may have another result
+        why = f"result of {name}" + (f", number {self.idle}" if self.idle > 1 else "")
+        return Value(Free(why, signature.result, loc), signature.result)
 
     def method_call(self, node: Node, name: str, args: Sequence[Node], used: bool = True) -> Value:
         """A call of the model's method of that name."""

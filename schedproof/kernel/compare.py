@@ -32,6 +32,7 @@ from schedproof.model.instance import Instance
 RLIMIT = 8_000_000         # of Z3's resource units for one question, which do not depend on the machine's load
 GROUND = 200_000           # of them for a question in which every input is known
 SAMPLES = 200
+SINCE = "since the last callee"         # stands for all that is not modelled: only a callee changes it
 ROUNDS = 3                 # of a loop without a bound in which a difference is looked for
 _LIMITS = (1 << 31, 1 << 32, 1 << 63, 1 << 64)
 
@@ -117,8 +118,12 @@ class _Arena:
             universe = instance.scope.universe_of(constant.per) if constant.per is not None else None
             if constant.c:
                 variables[name] = (universe, Int())
+        if any(isinstance(e, s.Free) for side in (left, right) for p in side.programs.values()
+               for x in s.statements(p.body) for e in s.expressions(x)):
+            variables[SINCE] = (None, Int())
         self.variables = variables
         self.fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        self.free: set[str] = set()                        # unknown functions for what is not modelled
         self.facts: list[z3.BoolRef] = []                  # what callees leave stays within the types of the fields
         self.rounds: Rounds | None = None                  # once a loop has been met that only a jump ends
         self.worlds = [self._world(side.programs) for side in (left, right)]
@@ -190,7 +195,7 @@ class _Arena:
         why = self.rounds.unequal(args)
         if not why:
             return Comparison("equal")
-        found = self._decided(self.rounds.difference(args, ROUNDS), {}, left, right, args, told)
+        found = self._decided(self.rounds.difference(args, ROUNDS), left, right, args, told)
         return Comparison("unknown", why) if found.answer == "equal" else found
 
     def _heads(self, left: Side, right: Side) -> Rounds:
@@ -217,25 +222,22 @@ class _Arena:
 
     def _whole_runs(self, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
         ends = [self._run(world, side, args) for world, side in zip(self.worlds, (left, right), strict=True)]
-        for one, other in zip(ends[0].free.values(), ends[1].free.values(), strict=False):
-            if one != other:
-                return Comparison("unknown", f"what is not modelled differs: {one}; {other}")
-        return self._decided(_difference(ends[0], ends[1]), {**ends[0].free, **ends[1].free}, left, right, args, told)
+        return self._decided(_difference(ends[0], ends[1]), left, right, args, told)
 
-    def _decided(self, difference: t.Value, free: Mapping[str, str], left: Side, right: Side, args: list[t.Value],
-                 told: str) -> Comparison:
+    def _decided(self, difference: t.Value, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
         """Whether a condition of a difference holds for any input."""
         if difference is False:
             return Comparison("equal")
         asked = t.z3_of(t.and_(difference, *self.facts))
         constants = t.constants_of([asked])
-        used = [why for name, why in free.items() if name in constants]
+        used = sorted(t.functions_of(asked) & self.free)
         limits = self._limits(constants)
         found = self._solve(asked, limits, constants)
         if found == z3.unsat:
             return Comparison("equal")
         if used:
-            return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
+            return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(
+                name.removeprefix("free!") for name in used))
         if found == z3.unknown:
             return Comparison("unknown", f"Z3 gave up at {told}")
         found = self._plain(asked, constants, found)
@@ -294,11 +296,13 @@ class _Arena:
         found: dict[str, int | bool] = {}
         for key, constant in self.heap.items():
             low, high = self.ranges.get(self.worlds[0].name(key), (None, None))
+            if key[0] == SINCE:
+                continue
             least = 0 if low is None else max(low, 0)
             found[self.worlds[0].name(key)] = False if z3.is_bool(constant) else (
                 least if high is None else min(least, high))
         found |= {f"arg {p}": a for p, a in zip(params, args, strict=True) if isinstance(a, int)}
-        return found | dict(values)
+        return found | {name: value for name, value in values.items() if name != SINCE}
 
     def _seen(self, constants: Mapping[str, z3.ExprRef], told: str, *sides: Side) -> dict[str, z3.ExprRef]:
         """Those inputs that the two functions themselves look at; a callee in the vocabulary may see them all.
@@ -328,6 +332,7 @@ class _Arena:
                   saved: Frames = (), given: t.Value = True) -> Result:
         executor = _Executor(world, self.ranges, splits=False)
         result = executor.run(name, args, heap, resume, saved, given)
+        self.free |= set(result.free)
         self.facts += [f for f in executor.facts if not any(z3.eq(f, g) for g in self.facts)]
         return result
 
@@ -365,6 +370,7 @@ class _Executor(Executor):
         super().__init__(world, ranges, splits)
         self.facts: list[z3.BoolRef] = []
         self.given = dict(ranges)
+        self.order: dict[str, int] = {}
 
     def within(self, term: z3.ExprRef, interval: t.Interval) -> z3.ExprRef:
         """A number that a callee leaves behind: it has the type of the field, or of the result."""
@@ -373,6 +379,16 @@ class _Executor(Executor):
             self.facts.append(z3.And(term >= low, term <= high))
             self.bounds.assume(term, interval)
         return term
+
+    def unmodelled(self, e: s.Free, path: Path) -> t.Value:
+        """What is not modelled is the same where it is that of the same object and no callee has come between."""
+        self.order[e.why] = self.order.get(e.why, -1) + 1
+        which = self.number(e.index, path) if e.index is not None else self.order[e.why]
+        name = f"free!{e.why}"
+        self.free[name] = e.why
+        sort = z3.BoolSort() if e.ctype == BOOL else z3.IntSort()
+        found = z3.Function(name, z3.IntSort(), z3.IntSort(), sort)(t.z3_of(which), t.z3_of(path.heap[SINCE, None]))
+        return self.within(found, (e.ctype.low, e.ctype.high))
 
     def unknown_function(self, name: str, args: list[t.Value], path: Path, ctype: CType | None) -> t.Value:
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]

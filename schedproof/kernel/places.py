@@ -85,6 +85,7 @@ class Memory:
 
     def __init__(self, words: Words, types: Types, fresh: Callable[[], str]):
         self.words, self.types, self.fresh = words, types, fresh
+        self.dropped: dict[tuple[str, str], int] = {}  # ignored field -> writes of it so far
         self.pins: dict[str, tuple[str, str]] = {}     # local pointer -> (struct, member) that it points to
 
     def declared_type(self, place: FieldPlace, loc: Loc) -> Any:
@@ -117,11 +118,14 @@ class Memory:
         found = self.words.fields.get((place.owner, place.path))
         if found is not None:
             return self._declared(place, *found, loc)
-        if self.words.vocabulary.ignored(place.owner, place.path) is not None:
+        prefix = self.words.vocabulary.ignored(place.owner, place.path)
+        if prefix is not None:
             ctype = self.declared_type(place, loc)
             if not isinstance(ctype, CType):
                 raise NotExecutable(loc.file, loc.line, f"value of {place}, which is no number")
-            return Value(Free(f"{place.path} of {place.owner}", ctype, loc), ctype)
+            written = self.dropped.get((place.owner, prefix), 0)        # it may be another value by now
+            why = f"{place.path} of {place.owner}" + (f" after {written} writes" if written else "")
+            return Value(Free(why, ctype, loc, place.obj), ctype)
         return self._undeclared(place, loc)
 
     def _undeclared(self, place: FieldPlace, loc: Loc) -> Value:
@@ -181,7 +185,9 @@ class Memory:
             return self._split(place, pieces, value, loc)
         found = self.words.fields.get((place.owner, place.path))
         if found is None:
-            if self.words.vocabulary.ignored(place.owner, place.path) is not None:
+            prefix = self.words.vocabulary.ignored(place.owner, place.path)
+            if prefix is not None:
+                self.dropped[place.owner, prefix] = self.dropped.get((place.owner, prefix), 0) + 1
                 return ()
             self._undeclared(place, loc)
             raise NotExecutable(loc.file, loc.line, f"write to {place}, which is fixed in the model")

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 
 import z3
 
-from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.normal import live_after
@@ -214,8 +213,6 @@ class Rounds:
             following = []
             for resume, saved, heap, given in todo:
                 result = half.run(args, heap, resume, saved, given)
-                if result.free:
-                    raise ModelError("a loop in which something is read that is not modelled")
                 faults += [f.guard for f in result.faults]
                 if result.end is not None:
                     ends.append(_End(t.and_(given, result.end.pc), result.end.heap, result.value))

@@ -136,11 +136,7 @@ class Evaluator:
             case s.Choose():
                 return self.choose(e, path)
             case s.Free():
-                constant = z3.Bool if e.ctype == BOOL else z3.Int
-                name = f"free!{len(self.free)}"
-                self.free[name] = e.why
-                self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
-                return constant(name)
+                return self.unmodelled(e, path)
 
     def load(self, e: s.Load, path: Path) -> Value:
         table: Mapping[object, object] | None = None
@@ -164,6 +160,14 @@ class Evaluator:
         for i in reversed(range(len(values) - 1)):
             result = t.ite(t.equal(index, i), values[i], result)
         return result
+
+    def unmodelled(self, e: s.Free, path: Path) -> Value:
+        """A value that nobody declared: a new constant each time."""
+        constant = z3.Bool if e.ctype == BOOL else z3.Int
+        name = f"free!{len(self.free)}"
+        self.free[name] = e.why
+        self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
+        return constant(name)
 
     def unary(self, e: s.Unary, path: Path) -> Value:
         value = self.need(self.eval(e.operand, path), e)

@@ -373,6 +373,21 @@ def convert(value: Value, ctype: CType, bounds: Bounds) -> Value:
     return simplify((value - ctype.low) % size + ctype.low)
 
 
+def functions_of(term: z3.ExprRef) -> set[str]:
+    """The names of the unknown functions of arguments that occur in a term."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part.get_id() not in seen:
+            seen.add(part.get_id())
+            if z3.is_app(part) and part.num_args() and part.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                found.add(part.decl().name())
+            stack += part.children()
+    return found
+
+
 def constants_of(terms: Iterable[Value]) -> dict[str, z3.ExprRef]:
     """The uninterpreted constants that occur in terms, by name."""
     found: dict[str, z3.ExprRef] = {}
