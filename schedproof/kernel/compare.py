@@ -96,7 +96,7 @@ def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> tuple[
 
 def _retyped(left: Side, right: Side) -> str:
     """The field that the two sides read with different C types, in words; such a field is not one and the same."""
-    one, other = ({n: c for n, c in _field_types(side.programs).items() if not c.struct} for side in (left, right))
+    one, other = ({n: c for n, c in field_types(side.programs).items() if not c.struct} for side in (left, right))
     for name in sorted(one.keys() & other.keys()):
         if one[name] != other[name]:
             return f"the type of the field behind {name} changes from {one[name]} to {other[name]}"
@@ -109,7 +109,7 @@ class _Arena:
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
         self.instance, self.spans, self.narrowed = instance, spans, False
         self.boundary = instance.model.vocabulary.boundary - {left.name}
-        self.types = _field_types({**left.programs, **right.programs})
+        self.types = field_types(left.programs) | field_types(right.programs)
         variables: dict[str, tuple[str | None, Domain]] = {}
         self.ranges: dict[str, t.Interval] = {}
         for name, (universe, domain) in instance.world.variables.items():
@@ -415,7 +415,7 @@ def reached(side: Side, boundary: frozenset[str]) -> list[str]:
     return found
 
 
-def _field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:
+def field_types(programs: Mapping[str, s.Program]) -> dict[str, CType]:
     """The C types with which programs read their fields."""
     found: dict[str, CType] = {}
     for program in programs.values():

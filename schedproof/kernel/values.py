@@ -197,7 +197,9 @@ def _compare_pointers(op: str, left: Value, right: Value, loc: Loc) -> Value:
     if not (left.is_pointer and right.is_pointer):
         raise Mismatch("a comparison of a pointer and a number")
     assert left.ctype is not None and right.ctype is not None
-    if left.ctype.struct != right.ctype.struct or (left.owner, left.inner) != (right.owner, right.inner):
+    nothing = any(isinstance(x.expr, Const) and not x.inner for x in (left, right))      # ``(struct foo *)1``
+    same = nothing or (left.owner, left.inner) == (right.owner, right.inner)
+    if left.ctype.struct != right.ctype.struct or not same:
         raise Mismatch(f"a comparison of a {left.ctype} and a {right.ctype}")
     return Value(Binary(op, left.expr, right.expr, loc), INT, True)
 
