@@ -13,19 +13,19 @@ What the C looks at, and what it is here:
 The lock word is a union: ``val`` (32 bits), ``locked_pending`` (16 bits) and the bytes ``locked``, ``pending`` and
 ``tail`` (16 bits) lie on top of each other. The model has the three parts only, which share no bytes. A read or a write
 of ``val`` or of ``locked_pending`` is one of the parts that it is made of, as the tree's own definition of the union
-says (x86-64 with less than 16 K CPUs); it is one access, never two. The reader refuses a model that declares two members
+says (x86-64 with less than 16 K CPUs), and all of them at once. The reader refuses a model that declares two members
 that share bytes. All fields hold exact C values: 3 is ``_Q_SLOW_VAL``, and a tail is ``(cpu + 1) << 2``, which is the
 upper half of ``encode_tail(cpu, 0)``.
 
-Two constants are scaled, and belong together. ``SPIN_THRESHOLD`` (1 << 15) counts down to 0, and the node ahead is looked
-at where ``loop & PV_PREV_CHECK_MASK`` (0xff) is 0: in the first round already, for the threshold is a multiple of 256,
-and 128 times in all. With 4 and 1 that is in the first round, too, and twice in all.
+Two constants are scaled, and belong together. ``SPIN_THRESHOLD`` (1 << 15) counts down to 0, and the node ahead is
+looked at where ``loop & PV_PREV_CHECK_MASK`` (0xff) is 0: in the first round already, for the threshold is a multiple
+of 256, and 128 times in all. With 4 and 1 that is in the first round, too, and twice in all.
 
 ``struct qspinlock **`` is what ``pv_hash`` returns: a pointer to ``lock`` of an entry. ``(struct qspinlock **)1``, by
-which ``pv_wait_head_or_lock`` notes that ``pv_kick_node`` has hashed the lock, is a pointer to nothing that is not NULL.
+which ``pv_wait_head_or_lock`` notes that ``pv_kick_node`` has hashed the lock, points to nothing, and is not NULL.
 
 What lies between two calls of ``cpu_relax``, ``pv_wait`` and the hash table is one step, in which no other CPU writes
-anything: equal functions here are equal in that sense. The order of accesses inside of such a step is not compared.
+anything: functions that are equal are so in that sense. The order of accesses inside of a step is not compared.
 
 The trees of 6.1 and 6.12 differ in ``cmpxchg`` against ``try_cmpxchg``, which is the same here, so no switch tells the
 releases apart.
@@ -56,7 +56,7 @@ class PvWaitEarly(Model):
     entry = Object("struct pv_hash_entry", lambda m: [f"he{i}" for i in range(m.cpus)])
 
     state = Values({0: "running", 1: "halted", 2: "hashed"}, per=node, c="state", init=0)
-    node_locked = Range(0, 1, per=node, c="mcs.locked", init=0)              # the one ahead has passed the queue's head on
+    node_locked = Range(0, 1, per=node, c="mcs.locked", init=0)              # it is the queue's head now
     cpu = Range(0, lambda m: m.cpus - 1, per=node, c="cpu", init=0)          # set by pv_init_node
 
     locked = Values({0: "0", 1: "_Q_LOCKED_VAL", 3: "_Q_SLOW_VAL"}, per=lock, c="locked", init=0)

@@ -9,7 +9,7 @@ that is in the same union.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -55,6 +55,8 @@ class _Shape:
 def find(types: Types, struct: str, path: str) -> tuple[str, dict[str, Spot], Spot] | None:
     """The union that a member lies in: (path of the struct around it, that struct's members in unions, its spot).
 
+    The path is empty where that is ``struct`` itself.
+
     None for a member that shares its bytes with no other.
     """
     table = members(types, struct)
@@ -71,7 +73,7 @@ def find(types: Types, struct: str, path: str) -> tuple[str, dict[str, Spot], Sp
             return None
         if isinstance(kind, Embedded) and kind.name:
             below = find(types, kind.name, ".".join(parts[count:]))
-            return (f"{head}.{below[0]}", below[1], below[2]) if below is not None else None
+            return (f"{head}.{below[0]}".rstrip("."), below[1], below[2]) if below is not None else None
     return None
 
 
@@ -94,7 +96,7 @@ def _spots(types: Types, struct: str) -> Iterator[tuple[str, Spot]]:
     known = not _ALIGNED.search(raw)
     for number, (prefix, inner) in enumerate(_unions(types, struct, fields)):
         for path, low, bits in _shape(types, inner, True, prefix, 0).members:
-            yield path, Spot(number, low, bits if known else None)
+            yield path, Spot(number, low, bits) if known else Spot(number, 0, None)
     if root.has_error:                                   # what could not be parsed may hide a union from the above
         for inner in (n for n in p.walk(root) if n.type == "union_specifier"):
             yield from ((name, Spot(0, 0, None)) for name in _names(inner))
@@ -111,7 +113,9 @@ def _unions(types: Types, struct: str, fields: Node | None) -> Iterator[tuple[st
         for node, names in _lines(types, here):
             kind = node.child_by_field_name("type")
             inner = kind.child_by_field_name("body") if kind is not None else None
-            for name in names if kind is not None and inner is not None else ():
+            if kind is None or inner is None:
+                continue
+            for name in names:
                 below = f"{prefix}{name}." if name else prefix
                 if kind.type == "union_specifier":
                     yield below, inner
@@ -143,7 +147,7 @@ def _shape(types: Types, fields: Node, union: bool, prefix: str, depth: int) -> 
         if node.type not in ("field_declaration", "comment"):
             return _Shape([(prefix + name, 0, None) for name in _names(fields)], None, None)
     for node, names in _lines(types, fields):
-        declarators = node.children_by_field_name("declarator") or [None]
+        declarators: Sequence[Node | None] = node.children_by_field_name("declarator") or [None]
         for name, declarator in zip(names, declarators, strict=True):
             one = _member(types, node, declarator, prefix + name, depth)
             start = 0 if union else cursor

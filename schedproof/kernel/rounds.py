@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import z3
 
@@ -126,7 +127,7 @@ class Rounds:
         met = [sorted({c.site for c in r.cuts}) for r in results]
         if len(met[0]) != len(met[1]):
             return f"{where}: the loops of the two do not correspond", []
-        arrivals: list[tuple[_Head, t.Value, list[Heap], list[Frames]]] = []
+        arrivals: list[tuple[_Head, t.Value, list[Frames]]] = []
         for sites in zip(*met, strict=True):
             head = next((h for h in self.heads if h.sites == sites), None)
             if head is None:
@@ -137,14 +138,15 @@ class Rounds:
             guards = [t.or_(*(c.guard for c in found)) for found in records]
             parts.append(t.and_(fine, t.not_(t.equal(guards[0], guards[1]))))
             given = t.and_(fine, guards[0], guards[1])
-            heaps = [_merged([(c.guard, c.heap) for c in found]) for found in records]
+            heaps: list[Heap] = [_merged([(c.guard, c.heap) for c in found]) for found in records]
             parts += [t.and_(given, x) for x in unlike(heaps[0], heaps[1])]
-            frames = [tuple(_merged([(c.guard, half.saved(c)[i]) for c in found]) for i in range(len(found[0].site)))
+            frames: list[Frames] = [tuple(_merged([(c.guard, half.saved(c)[i]) for c in found])
+                                          for i in range(len(found[0].site)))
                       for half, found in zip(self.halves, records, strict=True)]
-            arrivals.append((head, given, heaps, frames))
+            arrivals.append((head, given, frames))
         if not self.never(t.or_(*parts)):
             return f"{where}: the two do not do the same from there, in one round", []
-        return "", [head for head, given, _, frames in arrivals if self._arrive(head, given, frames)]
+        return "", [head for head, given, frames in arrivals if self._arrive(head, given, frames)]
 
     def _arrive(self, head: _Head, given: t.Value, frames: list[Frames]) -> bool:
         """Take in what the locals are when a head is reached once more; true when less is known then."""
@@ -233,7 +235,7 @@ def unlike(one: Heap, other: Heap) -> list[t.Value]:
     return [t.not_(t.equal(value, other[key])) for key, value in one.items() if not t.same(value, other[key])]
 
 
-def _merged(options: Sequence[tuple[t.Value, Mapping]]) -> dict:  # type: ignore[type-arg]
+def _merged(options: Sequence[tuple[t.Value, Mapping[Any, t.Value]]]) -> dict[Any, t.Value]:
     """One table from several of which only one is the case."""
     found = dict(options[-1][1])
     for guard, table in reversed(options[:-1]):

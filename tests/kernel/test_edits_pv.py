@@ -50,7 +50,7 @@ def written_by_hand(state: str) -> Steps:
 
 EQUAL: dict[str, Edit] = {
     "remainder instead of a mask": (EARLY, ((r"loop & PV_PREV_CHECK_MASK", "loop % (PV_PREV_CHECK_MASK + 1)"),)),
-    "one condition": (EARLY, ((TOO_SOON, ""), (AHEAD, rf"!(loop & PV_PREV_CHECK_MASK) && {AHEAD}".replace("\\", "")))),
+    "one condition": (EARLY, ((TOO_SOON, ""), (AHEAD, r"!(loop & PV_PREV_CHECK_MASK) && \g<0>"))),
     "inverted around the rest": (EARLY, ((MASKED, "(loop & PV_PREV_CHECK_MASK) == 0"),
                                          (r"return false;", "return !!READ_ONCE(prev->state);"),
                                          (rf"return {AHEAD};", "return 0;"))),
@@ -58,8 +58,9 @@ EQUAL: dict[str, Edit] = {
     "counter tested for being positive": (NODE, ((COUNT, "loop = SPIN_THRESHOLD; loop > 0; loop -= 1"),)),
     "counter renamed": (NODE, counter_renamed),
     "counted up, which looks ahead in the same rounds": (NODE, ((COUNT, "loop = 0; loop < SPIN_THRESHOLD; loop++"),)),
-    "counted up beside the counter": (NODE, ((COUNT, "loop = 0; loop < SPIN_THRESHOLD; loop++"),
-                                             (r"pv_wait_early\(pp, loop\)", "pv_wait_early(pp, SPIN_THRESHOLD - loop)"))),
+    "counted up beside the counter": (NODE, (
+        (COUNT, "loop = 0; loop < SPIN_THRESHOLD; loop++"),
+        (r"pv_wait_early\(pp, loop\)", "pv_wait_early(pp, SPIN_THRESHOLD - loop)"))),
     "flag in a local": (NODE, ((RECHECK, "int late = READ_ONCE(node->locked);\n\t\tif (late == 0) {"),)),
     "no exchange": (NODE, ((BACK, "if (pn->state == vcpu_halted)\n\t\t\tpn->state = vcpu_running;"),)),
     "node ahead by its cast": (NODE, ((r"pv_wait_early\(pp,", "pv_wait_early((struct pv_node *)prev,"),)),
@@ -94,8 +95,8 @@ DIFFERENT: dict[str, Edit] = {
     "stays halted": (NODE, ((BACK, ""),)),
     "returns after the wait": (NODE, ((BACK, r"\g<0>\n\t\treturn;"),)),
     "kicks running ones": (KICK, ((TAKEN, "\tpn->state = vcpu_hashed;\n"),)),
-    "test of the exchange negated": (KICK, ((TAKEN, "\tif (cmpxchg(&pn->state, vcpu_halted, vcpu_hashed) == vcpu_halted)"
-                                                    "\n\t\treturn;\n"),)),
+    "test of the exchange negated": (KICK, (
+        (TAKEN, "\tif (cmpxchg(&pn->state, vcpu_halted, vcpu_hashed) == vcpu_halted)\n\t\treturn;\n"),)),
     "wrong state": (KICK, written_by_hand("vcpu_running")),
     "hashed before the lock is slow": (KICK, ((HASH, ""), (SLOW, r"(void)pv_hash(lock, pn);\n\t\g<0>"))),
     "lock left as it is": (KICK, ((SLOW, ""),)),

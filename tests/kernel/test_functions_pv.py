@@ -68,11 +68,12 @@ def test_a_function_equals_itself(real_tree: Tree, function: str):
     assert found.answer == "equal" and not found.within, found
 
 
-@pytest.mark.parametrize("function", ["pv_wait_early", "pv_wait_node", "pv_kick_node", "pv_hybrid_queued_unfair_trylock"])
+@pytest.mark.parametrize("function", TOUCHES)
 def test_the_two_releases_are_equal(tree_61: Tree, tree_612: Tree, function: str):
     """``cmpxchg`` here, ``try_cmpxchg`` there: that is why no switch tells them apart."""
-    sides = [Side(function, {**PvWaitEarly.programs, **reads(tree)[function].programs}) for tree in (tree_61, tree_612)]
-    found = compare(PvWaitEarly.variant("v6.1", cpus=2), *sides)
+    old, new = (Side(function, {**PvWaitEarly.programs, **reads(tree)[function].programs})
+                for tree in (tree_61, tree_612))
+    found = compare(PvWaitEarly.variant("v6.1", cpus=2), old, new)
     assert found.answer == "equal", found
 
 

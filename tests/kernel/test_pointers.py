@@ -55,7 +55,8 @@ class Slots(Model):
     releases = {"v1": {}}
     functions = {"f": FILE}
     vocabulary = Vocabulary(
-        callees={"find": "a search", "wait@struct word.low": "halts", "wait@struct word.high": "halts", "other": "outside"},
+        callees={"find": "a search", "wait@struct word.low": "halts", "wait@struct word.high": "halts",
+                 "other": "outside"},
         methods={"wait@struct word.low": "wait_low", "wait@struct word.high": "wait_high"},
         results={"find": "struct slot.word"}, ignore={("struct slot", "noise"): "noise"})
 
@@ -198,7 +199,8 @@ def test_a_result_of_another_type_than_its_member_is_refused(make_tree):
 
 
 def test_a_pointer_that_may_be_null_is_no_argument_of_a_function_that_is_read(make_tree):
-    refused(make_tree, LP + "lp = find(w); return g(lp);", "pointer to word of struct slot, or NULL, as an argument of g",
+    refused(make_tree, LP + "lp = find(w); return g(lp);",
+            "pointer to word of struct slot, or NULL, as an argument of g",
             "static int g(struct word **lp)\n{\n\treturn lp ? 1 : 0;\n}\n")
 
 
@@ -314,6 +316,28 @@ def test_members_that_share_bytes_are_refused(make_tree, model, body, reason):
 def test_members_of_a_union_that_share_no_bytes_are_fine(make_tree):
     assert reading(make_tree, "return w->low;", model=Halved).status == "read"
     assert runs(make_tree, "w->low = 1; return w->high;", high_0=9).value == 9
+
+
+class Deep(Model):
+    box = Object("struct box", "b0")
+    low = Range(0, 255, per=box, c="in.low", init=0)
+    high = Range(0, 255, per=box, c="in.high", init=0)
+    releases = {"v1": {}}
+
+
+class DeepOverlap(Deep):
+    rest = Range(0, 65535, per=Deep.box, c="in.rest", init=0)
+    val = Range(0, 65535, per=Deep.box, c="in.val", init=0)
+
+
+def test_a_union_in_an_embedded_struct(make_tree):
+    head = HEAD + "struct box {\n\tint first;\n\tstruct word in;\n};\n"
+    before = "static int g(struct box *b)\n{\n\treturn b->in.both;\n}\n"
+    text = f"{head}{before}"
+    found = read_function(make_tree({FILE: text}), "g", FILE, Deep)
+    assert found.status == "read", found.reason
+    found = read_function(make_tree({FILE: text.replace("both;\n}", "low;\n}")}), "g", FILE, DeepOverlap)
+    assert found.status == "not_executable" and "it shares its bytes with val" in found.reason
 
 
 # --------------------------------------------------------------------------------- what is not modelled

@@ -33,7 +33,8 @@ class Cells(Model):
     step = Range(0, 255, per=cell, c="step", init=0)
     releases = {"v1": {}}
     functions = {"f": FILE}
-    vocabulary = Vocabulary(callees={"others": "other CPUs", "ask": "outside"}, ignore={("struct cell", "noise"): "noise"})
+    vocabulary = Vocabulary(callees={"others": "other CPUs", "ask": "outside"},
+                            ignore={("struct cell", "noise"): "noise"})
 
     @environment
     def others(self):
@@ -70,7 +71,8 @@ EQUAL: dict[str, tuple[str, str]] = {
                                    "for (;;) { if (c->flag) return c->flag; others(); }"),
     "silent for ever": ("for (;;) { if (c->flag) return 1; }", "for (;;) { if (c->flag != 0) return 1; }"),
     "two loops": ("for (;;) { if (c->flag) break; others(); } for (;;) { if (d->flag) return 2; others(); }",
-                  "for (;;) { if (!c->flag) { others(); continue; } break; } while (1) { if (d->flag) return 2; others(); }"),
+                  "for (;;) { if (!c->flag) { others(); continue; } break; }"
+                  " while (1) { if (d->flag) return 2; others(); }"),
     "a loop in a loop": ("for (;;) { for (;;) { if (c->flag) break; others(); } if (d->flag) return 3; others(); }",
                          "for (;;) { for (;;) { if (c->flag) break; others(); } if (!d->flag) { others(); continue; }"
                          " return 3; }"),
@@ -82,7 +84,8 @@ DIFFERENT: dict[str, tuple[str, str]] = {
     "negated": (WAIT, "for (;;) { if (!c->flag) return 1; others(); }"),
     "a write before the callee": (WAIT, "for (;;) { if (c->flag) return 1; c->turns = 1; others(); }"),
     "twice": (WAIT, "for (;;) { if (c->flag) return 1; others(); others(); }"),
-    "only from the second round on": (WAIT, "int first = 1; for (;;) { if (c->flag) return first; first = 0; others(); }"),
+    "only from the second round on": (WAIT, "int first = 1;"
+                                            " for (;;) { if (c->flag) return first; first = 0; others(); }"),
     "a bound": (WAIT, "int i; for (i = 0; i < 2; i++) { if (c->flag) return 1; others(); } return 0;"),
     "counted by two": (COUNTED, "int i = n; for (;;) { if (c->flag) return i; i += 2; others(); }"),
 }
