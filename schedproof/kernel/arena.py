@@ -100,8 +100,9 @@ class Arena:
                 variables[name] = (universe, Int())
         variables[REST] = (None, Int())
         self.variables = variables
-        fixed = {n: v for n, v in instance.world.constants.items() if n not in variables}
-        self.worlds = [self._world(p, fixed, frozenset(shared)) for p in programs]
+        fixed = self._constants = {n: v for n, v in instance.world.constants.items() if n not in variables}
+        self._shared = frozenset(shared)
+        self.worlds = [self.world(p) for p in programs]
         self.stepped = any(left.name in world.cutting for world in self.worlds)
         self.heap: Heap = {}
         for name, (_, domain) in variables.items():
@@ -110,11 +111,11 @@ class Arena:
         self.fixed = ", ".join(f"{n} = {fixed[n]}" for n, c in instance.scope.constants.items()
                                if c.fixed and n in touched)
 
-    def _world(self, programs: Mapping[str, s.Program], fixed: Mapping[str, Any], shared: frozenset[str]) -> World:
+    def world(self, programs: Mapping[str, s.Program]) -> World:
         """A side's programs. A callee that blocks is nothing but the cut: what it does is the other step's state."""
         closed = {n: _blocked(programs[n]) for n in self.blocking}
-        world = make_world(self.instance.universes, self.variables, self.instance.world.links, fixed,
-                           {**programs, **closed}, shared)
+        world = make_world(self.instance.universes, self.variables, self.instance.world.links, self._constants,
+                           {**programs, **closed}, self._shared)
         return replace(world, boundary=self.boundary - self.blocking)
 
     def _constant(self, key: Key, domain: Domain) -> z3.ExprRef:
@@ -195,6 +196,17 @@ class Arena:
         if model is not None:
             return {n: value_of(model.eval(c, model_completion=True)) for n, c in constants.items()}
         return answer if answer == z3.unsat else self._sample(asked, constants, SAMPLES) or z3.unknown
+
+    def never(self, asked: t.Value) -> bool:
+        """Whether a condition is shown to hold for no input."""
+        asked = t.simplify(asked)
+        if isinstance(asked, bool):
+            return not asked
+        limits, opaque = self.limits(t.constants_of([asked])), _Opaque(self.ranges)
+        linear = opaque.of(asked)
+        if ask([linear, *opaque.facts, *limits])[0] == z3.unsat:
+            return True
+        return not z3.eq(linear, asked) and ask([asked, *limits])[0] == z3.unsat
 
     @staticmethod
     def _shows(asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef], values: Mapping[str, int | bool]) -> bool:
@@ -280,7 +292,9 @@ class Outside(Executor):
     What they leave in a field and what they return are values that the field and the result can have.
     """
 
-    def __init__(self, world: World, ranges: Mapping[str, t.Interval], splits: bool):
+    endless_limit = 12
+
+    def __init__(self, world: World, ranges: Mapping[str, t.Interval], splits: bool = False):
         super().__init__(world, ranges, splits)
         self.order: dict[str, int] = {}
 

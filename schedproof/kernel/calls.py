@@ -15,6 +15,7 @@ from schedproof.kernel.builtins import ATOMICS, BUILTINS, joined
 from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature
+from schedproof.kernel.places import FieldPlace
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.syntax import Call, Const, Do, Free
@@ -25,6 +26,8 @@ ANY = Odd("void *")
 class Calls(Expressions):
     """Lowers calls."""
 
+    idle = 0                         # results so far of functions that do nothing for the model
+
     def _call_expression(self, node: Node, used: bool = True) -> Value:
         called = p.need(node, "function", self.code)
         if called.type == "parenthesized_expression":
@@ -33,7 +36,7 @@ class Calls(Expressions):
             given = p.children(p.need(node, "arguments", self.code))
             if kind is not None and len(given) == 1:               # (number_t)(x) is a call to the grammar
                 with self.typed(node):
-                    return v.convert(self.value(given[0]), kind, self.loc(node))
+                    return v.cast(self.value(given[0], used), kind, self.loc(node))
         if called.type != "identifier" or self.find(p.text(called)) is not None:
             self.fail(node, f"call through a pointer: {p.shown(node)}")
         name = p.text(called)
@@ -62,7 +65,9 @@ class Calls(Expressions):
         signature = self.services.signature(name, self.code.where)
         if signature is None or not isinstance(signature.result, CType):
             self.fail(node, f"result of {name}, which does nothing for the model and has no known type")
-        return Value(Free(f"result of {name}", signature.result, loc), signature.result)
+        self.idle += 1                                 # each call may have another result
+        why = f"result of {name}" + (f", number {self.idle}" if self.idle > 1 else "")
+        return Value(Free(why, signature.result, loc), signature.result)
 
     def method_call(self, node: Node, name: str, args: Sequence[Node], used: bool = True) -> Value:
         """A call of the model's method of that name."""
@@ -83,18 +88,34 @@ class Calls(Expressions):
                 into.append((arg, value.ctype.struct))
             elif value.is_pointer and value.ctype.struct not in (*self.words.universes, FUNCTION):
                 self.fail(arg, f"pointer to {value.ctype.struct}, of which the model has no objects, for {name}")
-        if "@".join((name, ",".join(to for _, to in into)) if into else (name,)) not in self.words.vocabulary.callees:
+        vocabulary = self.words.vocabulary
+        key = f"{name}@{','.join(to for _, to in into)}" if into else name
+        if key not in vocabulary.callees:
             arg, to = into[0] if into else (node, "a whole object")
             self.fail(arg, f"pointer to {to} as an argument of {name}")
-        return self.called(node, name, values, signature.result, used)
+        found = self.called(node, vocabulary.method(key), values, signature.result, used)
+        return self._result(node, name, found) if used and name in vocabulary.results else found
+
+    def _result(self, node: Node, name: str, value: Value) -> Value:
+        """The result of a method that points into an object, to the member that the model says."""
+        struct, _, member = self.words.vocabulary.results[name].partition(".")
+        with self.typed(node):
+            into = self.memory.address(FieldPlace(value.expr, struct, member), self.loc(node))
+            if not value.is_pointer or into.ctype != value.ctype:
+                self.fail(node, f"result of {name}, a {value.ctype}: {member} of {struct} has the address of a "
+                                f"{into.ctype}")
+        return replace(into, maybe=True)
 
     def _program_call(self, node: Node, name: str, args: Sequence[Node], used: bool) -> Value:
         signature = self.services.signature(name, self.code.where)
         values = self.arguments(node, name, args, signature)
+        for value, arg in zip(values, args, strict=True):
+            if value.inner and value.maybe:
+                self.fail(arg, f"pointer to {value.inner} of {value.owner}, or NULL, as an argument of {name}")
         inner = [(x.owner, x.inner) for x in values]
         program, signature = self.services.callee(name, self.code.where, self.loc(node), inner)
         found = self.called(node, program, values, signature.result, used)
-        return replace(found, owner=signature.owner, inner=signature.inner) if used else found
+        return replace(found, owner=signature.owner, inner=signature.inner, maybe=signature.maybe) if used else found
 
     def arguments(self, node: Node, name: str, args: Sequence[Node], signature: Signature | None,
                   outside: bool = False) -> list[Value]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import z3
 
 from schedproof.errors import ModelError, NotExecutable
-from schedproof.kernel.compare import Side
-from schedproof.kernel.compare import _Arena as Arena
+from schedproof.kernel.arena import Arena, Outside, Side
 from schedproof.lang import terms as t
 from schedproof.lang.world import Key
 from schedproof.model.domains import Domain, Enum, Values
@@ -68,9 +67,9 @@ def table(instance: Instance, side: Side, result: Classes, args: Mapping[str, st
                   None)
     if chosen is None:
         raise ModelError(f"{side.name} takes no such arguments: {args}")
-    run = arena._run(arena.worlds[0], side, chosen)
-    if run.value is None:
-        raise NotExecutable(program.loc.file, program.loc.line, f"{side.name} returns no value")
+    run = Outside(arena.worlds[0], arena.ranges).run(side.name, chosen, arena.heap)
+    if run.cuts or run.value is None:
+        raise NotExecutable(program.loc.file, program.loc.line, f"{side.name} returns no value in one step")
     read = t.constants_of([run.value, *(f.guard for f in run.faults)])
     keys = [k for k, c in arena.heap.items() if t.z3_of(c).decl().name() in read]
     inputs = {arena.worlds[0].name(k): _input(instance, k) for k in keys}
@@ -138,7 +137,7 @@ def _ask(arena: Arena, name: str, inside: t.Value, found: dict[str, Mapping[str,
             found[name] = {}
         return
     constants = t.constants_of([asked])
-    answer = arena._solve(t.z3_of(asked), arena._limits(constants), constants)
+    answer = arena.solve(t.z3_of(asked), arena.limits(constants), constants)
     if answer == z3.unknown:
         unknown.append(name)
     elif answer != z3.unsat:

@@ -9,17 +9,24 @@ equal means: the same calls with the same arguments in the same states, the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import z3
 
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.kernel.arena import RANGES, Arena, Comparison, Outside, Side, field_types, reached, shown
 from schedproof.kernel.lockstep import Walk
+from schedproof.kernel.rounds import Frames, Half, Rounds, with_heads
 from schedproof.lang import terms as t
-from schedproof.lang.paths import Result
+from schedproof.lang.execute import Endless
+from schedproof.lang.paths import Heap, Result, SitePath
 from schedproof.lang.world import World
 from schedproof.model.instance import Instance
 
-__all__ = ["Comparison", "Side", "compare", "reached"]
+__all__ = ["Comparison", "Side", "compare", "field_types", "reached"]
+
+ROUNDS = 3                 # of a loop without a bound in which a difference is looked for
 
 
 def compare(instance: Instance, left: Side, right: Side, spans: bool = False) -> Comparison:
@@ -53,9 +60,9 @@ def _compare(instance: Instance, left: Side, right: Side, spans: bool) -> tuple[
     arena = Arena(instance, left, right, spans)
     if arena.stepped:
         return Walk(arena, left, right).answer(), True
-    unknown = ""
+    unknown, atomic = "", _Atomic(arena, left, right)
     for args, told in arena.arguments(a, b):
-        found = _same(arena, left, right, args, told)
+        found = atomic.same(args, told)
         if found.answer == "differs":
             return found, not arena.narrowed
         unknown = unknown or found.detail
@@ -71,34 +78,70 @@ def _retyped(left: Side, right: Side) -> str:
     return ""
 
 
-def _same(arena: Arena, left: Side, right: Side, args: list[t.Value], told: str) -> Comparison:
-    ends = [_run(arena, world, side, args) for world, side in zip(arena.worlds, (left, right), strict=True)]
-    difference = _difference(ends[0], ends[1])
-    if difference is False:
-        return Comparison("equal")
-    constants = t.constants_of([difference])
-    free = {**ends[0].free, **ends[1].free}
-    used = sorted(free[name] for name in t.functions_of(t.z3_of(difference)) & free.keys())
-    asked = t.z3_of(difference)
-    limits = arena.limits(constants)
-    found = arena.solve(asked, limits, constants)
-    if found == z3.unsat:
-        return Comparison("equal")
-    if used:
-        return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
-    if found == z3.unknown:
-        return Comparison("unknown", f"Z3 gave up at {told}")
-    found = arena.plain(asked, constants, found)
-    values = arena.whole(found, args, left.programs[left.name].params)
-    seen = arena.seen(constants, told, left, right)
-    return Comparison("differs", f"{told}; {shown(found, seen)}", input=values)
+class _Atomic:
+    """Two functions that are one step each. Loops in them that only a jump ends are gone through round by round."""
 
+    def __init__(self, arena: Arena, left: Side, right: Side):
+        self.arena, self.left, self.right = arena, left, right
+        self.free: dict[str, str] = {}                     # unknown functions for what is not modelled
+        self.rounds: Rounds | None = None                  # once such a loop has been met
 
-def _run(arena: Arena, world: World, side: Side, args: list[t.Value]) -> Result:
-    result = Outside(world, arena.ranges, splits=False).run(side.name, args, arena.heap)
-    if result.cuts:
-        raise NotExecutable("", 0, f"{side.name} is not atomic")
-    return result
+    def same(self, args: list[t.Value], told: str) -> Comparison:
+        """Compare the two for one combination of arguments."""
+        if self.rounds is None:
+            try:
+                ends = [self._run(world, side, args) for world, side in self._sides()]
+                return self._decided(_difference(ends[0], ends[1]), args, told)
+            except Endless:
+                self.rounds = self._heads()
+        why = self.rounds.unequal(args)
+        if not why:
+            return Comparison("equal")
+        found = self._decided(self.rounds.difference(args, ROUNDS), args, told)
+        return Comparison("unknown", why) if found.answer == "equal" else found
+
+    def _sides(self) -> list[tuple[World, Side]]:
+        return list(zip(self.arena.worlds, (self.left, self.right), strict=True))
+
+    def _heads(self) -> Rounds:
+        """Both functions in worlds in which a step ends at the head of each loop that only a jump ends."""
+        halves = []
+        for world, side in self._sides():
+            names = reached(side, self.arena.boundary)
+            world = self.arena.world({**world.programs, **{n: with_heads(world.programs[n]) for n in names}})
+            halves.append(Half(world, side.name, partial(self._executed, world, side.name)))
+        return Rounds((halves[0], halves[1]), self.arena.heap, self.arena.never)
+
+    def _run(self, world: World, side: Side, args: list[t.Value]) -> Result:
+        result = self._executed(world, side.name, args, self.arena.heap)
+        if result.cuts:
+            raise NotExecutable("", 0, f"{side.name} is not atomic")
+        return result
+
+    def _executed(self, world: World, name: str, args: Sequence[t.Value], heap: Heap, resume: SitePath = (),
+                  saved: Frames = (), given: t.Value = True) -> Result:
+        result = Outside(world, self.arena.ranges, splits=False).run(name, args, heap, resume, saved, given)
+        self.free |= result.free
+        return result
+
+    def _decided(self, difference: t.Value, args: list[t.Value], told: str) -> Comparison:
+        """Whether a condition of a difference holds for any input."""
+        if difference is False:
+            return Comparison("equal")
+        arena, asked = self.arena, t.z3_of(difference)
+        constants = t.constants_of([asked])
+        used = sorted(self.free[name] for name in t.functions_of(asked) & self.free.keys())
+        found = arena.solve(asked, arena.limits(constants), constants)
+        if found == z3.unsat:
+            return Comparison("equal")
+        if used:
+            return Comparison("unknown", "it depends on what is not modelled: " + ", ".join(used))
+        if found == z3.unknown:
+            return Comparison("unknown", f"Z3 gave up at {told}")
+        found = arena.plain(asked, constants, found)
+        values = arena.whole(found, args, self.left.programs[self.left.name].params)
+        seen = arena.seen(constants, told, self.left, self.right)
+        return Comparison("differs", f"{told}; {shown(found, seen)}", input=values)
 
 
 def _difference(a: Result, b: Result) -> t.Value:

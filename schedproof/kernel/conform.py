@@ -104,7 +104,7 @@ class _Search:
     def _switches(self, function: str) -> tuple[str, ...]:
         """The switches that a method and its callees test, callees of the vocabulary left out."""
         side = Side(function, self.model.programs)
-        names = reached(side, self.model.vocabulary.outside - {function})
+        names = reached(side, self.model.vocabulary.boundary - {function})
         loads = {e.var for n in names for x in s.statements(self.model.programs[n].body)
                  for e in s.expressions(x) if isinstance(e, s.Load)}
         return tuple(n for n in self.model.switches() if n in loads)

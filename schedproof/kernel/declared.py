@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from tree_sitter import Node
 
@@ -65,6 +66,7 @@ class Types:
         self.sources, self.where, self.file = sources, where, where.file
         self._fields: dict[tuple[str, str], Type | str] = {}
         self._firsts: dict[str, tuple[str, str] | None] = {}
+        self.unions: dict[str, Any] = {}               # what schedproof.kernel.layout has found out of each struct
 
     def named(self, words: str, depth: int = 0) -> Type:
         """The type of specifiers such as ``const struct cfs_rq`` or ``u64`` (typedefs of the tree are followed)."""
@@ -99,6 +101,8 @@ class Types:
             return inner
         if stars == 1 and isinstance(inner, Embedded) and inner.name:
             return pointer(inner.name)
+        if stars == 2 and isinstance(inner, Embedded) and inner.name:
+            return pointer(f"{inner.name} *")
         if stars == 1 and isinstance(inner, CType) and not inner.struct:
             return CType(f"{inner.name} *", 64, False, inner.name)
         return Odd(f"{shown} {'*' * stars}")
@@ -174,7 +178,7 @@ class Types:
 
     def separate(self, struct: Embedded) -> dict[str, Type]:
         """The members of a struct, none of which shares its place with another one."""
-        file, line, body = self._body(struct)
+        (file, line), _, body = self.definition(struct)
         if re.search(r"\bunion\b", body):
             raise NotExecutable(file, line, f"{struct.name or 'struct'} with a union in it")
         return self._members(struct)
@@ -190,20 +194,20 @@ class Types:
             here = found
         return here
 
-    def _body(self, struct: Embedded) -> tuple[str, int, str]:
-        """Where a struct is defined, and its text after macro expansion."""
+    def definition(self, struct: Embedded) -> tuple[tuple[str, int], str, str]:
+        """((file, line), text as it stands, text with its macros expanded) of a struct's definition."""
         if struct.body:
-            return struct.file, struct.line, struct.body
+            return (struct.file, struct.line), struct.body, struct.body
         found = self.sources.struct(struct.name, self.where)
         if found is None:
             raise NotExecutable(self.file, 0, f"{struct.name}, which the tree does not define")
         file, line, body = found
         inside = Where(file, self.where.root)
         expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
-        return file, line, expander.expand(body, line)
+        return (file, line), body, expander.expand(body, line)
 
     def _members(self, struct: Embedded) -> dict[str, Type]:
-        file, line, body = self._body(struct)
+        (file, line), _, body = self.definition(struct)
         root = p.parse(body + ";")
         members: dict[str, Type] = {}
         for node in root.named_children:

@@ -293,7 +293,7 @@ class Expressions(Lowering):
             if (kind.struct and value.is_pointer and not value.inner and value.ctype is not None
                     and value.ctype.struct != kind.struct and self.memory.same_object(value.ctype.struct, kind.struct)):
                 return self._first_member(value, value.ctype.struct, kind, self.loc(node))
-            return v.convert(value, kind, self.loc(node))
+            return v.cast(value, kind, self.loc(node))
 
     def _first_member(self, value: Value, struct: str, kind: CType, loc: Loc) -> Value:
         """A pointer to a struct that begins with another one, as a pointer to that one, or the other way round."""

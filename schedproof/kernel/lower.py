@@ -36,10 +36,12 @@ class Statements(Jumps):
 
     result: CType | None = None
     inside: set[tuple[str, str]]                 # the members of objects that a pointer result may point to
+    nullable: bool                               # whether a result may be NULL, or another pointer to nothing
+    checks: bool = False                         # whether objects must exist of which results point to a member
 
     def body(self, node: Node, result: CType | None) -> tuple[Stmt, ...]:
         """The statements of a function's body."""
-        self.result, self.frames, self.through, self.inside = result, [], {}, set()
+        self.result, self.frames, self.through, self.inside, self.nullable = result, [], {}, set(), False
         with self.aside() as out:
             self.statement(node)
         return tuple(out)
@@ -121,7 +123,7 @@ class Statements(Jumps):
             return
         if value is not None:
             given = given or self.value(value)
-            if given.inner:
+            if given.inner and not found.struct.endswith("*"):
                 self.scopes[-1][name] = Bound(v.convert(self.keep(given, loc), found, loc))
                 return
             given = v.convert(given, found, loc)
@@ -247,8 +249,13 @@ class Statements(Jumps):
         if self.result is None:                        # ``return f();`` in a void function
             self.out.append(Return(None, loc))
             return
-        if self.result.struct and not v.is_null(value):
-            self.inside.add((value.owner, value.inner))
+        if self.result.struct:
+            nothing = isinstance(value.expr, Const) and not value.inner
+            self.nullable |= nothing or value.maybe
+            if not nothing:
+                self.inside.add((value.owner, value.inner))
+            if self.checks and not value.maybe:
+                self.out += self.memory.exists(value, loc)
         self.out.append(Return(v.convert(value, self.result, loc).expr, loc))
 
     # -------------------------------------------------------------------------------------------- switch

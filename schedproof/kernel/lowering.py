@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
 from tree_sitter import Node
@@ -33,6 +33,7 @@ class Signature:
     variadic: bool = False
     owner: str = ""                  # a result that points into an object: to the member ``inner`` of this struct
     inner: str = ""
+    maybe: bool = False              # … or is NULL
 
 
 class Services(Protocol):
@@ -86,7 +87,7 @@ class Lowering:
 
     def __init__(self, services: Services, code: Code, types: Types):
         self.services, self.code, self.types = services, code, types
-        self.memory = Memory(services.words, types)
+        self.memory = Memory(services.words, types, self.fresh)
         self.words = services.words
         self.out: list[Stmt] = []
         self.scopes: list[dict[str, Name]] = [{}]
@@ -185,8 +186,7 @@ class Lowering:
             return value
         name = self.fresh()
         self.out.append(Assign(name, value.expr, loc))
-        return Value(Local(name, loc, None if value.truth else value.ctype), value.ctype, value.truth, value.owner,
-                     value.inner)
+        return replace(value, expr=Local(name, loc, None if value.truth else value.ctype))
 
     def once(self, value: Value, loc: Loc) -> Value:
         """The value in a form that may be written twice."""

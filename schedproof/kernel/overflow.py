@@ -15,9 +15,7 @@ from typing import Literal
 import z3
 
 from schedproof.errors import InputError
-from schedproof.kernel.compare import Side
-from schedproof.kernel.compare import _Arena as Arena
-from schedproof.kernel.compare import _Executor as Symbolic
+from schedproof.kernel.arena import Arena, Outside, Side
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import CType
@@ -53,7 +51,7 @@ class _Noted:
     when: t.Value
 
 
-class _Watcher(Symbolic):
+class _Watcher(Outside):
     """Notes what may not fit."""
 
     noted: list[_Noted]
@@ -104,11 +102,11 @@ def _of(arena: Arena, side: Side, args: list[t.Value]) -> Iterator[Overflow]:
         if asked is False:
             continue
         constants = t.constants_of([asked])
-        answer = arena._solve(t.z3_of(asked), arena._limits(constants), constants)
+        answer = arena.solve(t.z3_of(asked), arena.limits(constants), constants)
         if answer == z3.unsat:
             continue
-        if answer == z3.unknown:
+        if answer == z3.unknown or t.functions_of(t.z3_of(asked)) & watcher.free.keys():
             yield Overflow(noted.loc, noted.op, str(noted.ctype), "unknown")
         else:
-            yield Overflow(noted.loc, noted.op, str(noted.ctype), "overflows", arena._plain(t.z3_of(asked), constants,
+            yield Overflow(noted.loc, noted.op, str(noted.ctype), "overflows", arena.plain(t.z3_of(asked), constants,
                                                                                          answer))

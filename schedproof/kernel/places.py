@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from schedproof.errors import NotExecutable
+from schedproof.kernel import layout
 from schedproof.kernel.declared import Embedded, Odd, Types
-from schedproof.kernel.values import Value, as_number, convert, truth
-from schedproof.lang.ctypes import CType, pointer
-from schedproof.lang.syntax import Assign, Binary, Cond, Const, Expr, Free, Load, Loc, Local, Stmt, Store
-from schedproof.model.domains import Bool, Domain, Enum, Link, Pointer
+from schedproof.kernel.values import Value, arithmetic, as_number, constant, convert, truth
+from schedproof.lang.ctypes import INT, U8, U16, UINT, ULONG, CType, pointer, usual
+from schedproof.lang.syntax import Assign, Binary, Cond, Const, Do, Expr, Free, Load, Loc, Local, Stmt, Store
+from schedproof.model.domains import Bool, Constant, Domain, Enum, Link, Pointer
 from schedproof.model.vocabulary import Declared, Vocabulary, fields_of, universes_of, vocabulary_of
 
 # Fields that hold an object's own number, unless the model declares them.
 INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx"), ("struct rq", "cpu")})
+UNSIGNED = {8: U8, 16: U16, 32: UINT, 64: ULONG}
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,17 @@ class FieldPlace:
 Place = LocalPlace | FieldPlace
 
 
+def _within(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}.")
+
+
 class Memory:
     """Reads and writes of places. Raises NotExecutable, with the place in the C, for what the model does not have."""
 
-    def __init__(self, words: Words, types: Types):
-        self.words, self.types = words, types
+    def __init__(self, words: Words, types: Types, fresh: Callable[[], str]):
+        self.words, self.types, self.fresh = words, types, fresh
+        self.dropped: dict[tuple[str, str], int] = {}  # ignored field -> writes of it so far
+        self.pins: dict[str, tuple[str, str]] = {}     # local pointer -> (struct, member) that it points to
 
     def declared_type(self, place: FieldPlace, loc: Loc) -> Any:
         """The C type of a field, from the tree."""
@@ -105,15 +113,22 @@ class Memory:
     def load(self, place: Place, loc: Loc) -> Value:
         """The value of a place."""
         if isinstance(place, LocalPlace):
-            return Value(Local(place.name, loc, place.ctype), place.ctype)
+            owner, member = self.pins.get(place.name, ("", ""))
+            return Value(Local(place.name, loc, place.ctype), place.ctype, False, owner, member, bool(member))
+        pieces = self.pieces(place, loc)
+        if pieces:
+            return self._composed(place, pieces, loc)
         found = self.words.fields.get((place.owner, place.path))
         if found is not None:
             return self._declared(place, *found, loc)
-        if self.words.vocabulary.ignored(place.owner, place.path) is not None:
+        prefix = self.words.vocabulary.ignored(place.owner, place.path)
+        if prefix is not None:
             ctype = self.declared_type(place, loc)
             if not isinstance(ctype, CType):
                 raise NotExecutable(loc.file, loc.line, f"value of {place}, which is no number")
-            return Value(Free(f"{place.path} of {place.owner}", ctype, loc), ctype)
+            written = self.dropped.get((place.owner, prefix), 0)        # it may be another value by now
+            why = f"{place.path} of {place.owner}" + (f" after {written} writes" if written else "")
+            return Value(Free(why, ctype, loc, place.obj), ctype)
         return self._undeclared(place, loc)
 
     def _undeclared(self, place: FieldPlace, loc: Loc) -> Value:
@@ -177,12 +192,15 @@ class Memory:
         """The statements that write a value, after conversion to the place's type."""
         if isinstance(place, LocalPlace):
             value = convert(value, place.ctype, loc)
-            if value.inner:
-                raise NotExecutable(loc.file, loc.line, f"{place.name}, set to the address of {value.inner}")
-            return (Assign(place.name, value.expr, loc),)
+            return (*self._pin(place, value, loc), Assign(place.name, value.expr, loc))
+        pieces = self.pieces(place, loc)
+        if pieces:
+            return self._split(place, pieces, value, loc)
         found = self.words.fields.get((place.owner, place.path))
         if found is None:
-            if self.words.vocabulary.ignored(place.owner, place.path) is not None:
+            prefix = self.words.vocabulary.ignored(place.owner, place.path)
+            if prefix is not None:
+                self.dropped[place.owner, prefix] = self.dropped.get((place.owner, prefix), 0) + 1
                 return ()
             self._undeclared(place, loc)
             raise NotExecutable(loc.file, loc.line, f"write to {place}, which is fixed in the model")
@@ -199,6 +217,104 @@ class Memory:
         if isinstance(declared, Enum) and declared.meaning:
             return (Store(name, index, self._code(declared, number.expr, place, loc), loc),)
         return (Store(name, index, number.expr, loc),)
+
+    # ------------------------------------------------------------------------------------------- unions
+    def pieces(self, place: FieldPlace, loc: Loc) -> list[tuple[FieldPlace, int]]:
+        """What a member of a union is made of, where the model declares its parts: (part, its first bit), in order.
+
+        Empty for a member that is declared itself, and for one outside of unions. A model may not declare (or ignore)
+        two members that share bytes: a write of one would leave the other as it was.
+        """
+        found = layout.find(self.types, place.owner, place.path) if place.owner else None
+        if found is None:
+            return []
+        around, table, here = found
+        path = place.path.removeprefix(f"{around}.") if around else place.path
+        others = sorted((spot.low, name) for name, spot in table.items()
+                        if spot.shares(here) and not _within(name, path) and not _within(path, name)
+                        and self._names(place.owner, f"{around}.{name}" if around else name))
+        if not others:
+            return []
+        if self._names(place.owner, place.path):
+            raise NotExecutable(loc.file, loc.line, f"{place}: it shares its bytes with {others[0][1]}, "
+                                "which the model declares too")
+        end: int | None = here.low if here.bits is not None else None
+        for low, name in others:
+            end = table[name].end if low == end and table[name].bits is not None else None
+        if end is None or end != here.end:
+            raise NotExecutable(loc.file, loc.line, f"{place}: the members that the model has of it are not its parts")
+        owner = place.owner
+        return [(FieldPlace(place.obj, owner, f"{around}.{name}" if around else name), low - here.low)
+                for low, name in others]
+
+    def _names(self, owner: str, path: str) -> bool:
+        return (owner, path) in self.words.fields or self.words.vocabulary.ignored(owner, path) is not None
+
+    def _word(self, place: FieldPlace, loc: Loc) -> tuple[CType, CType]:
+        """The number type of a member that lies in a union, and the unsigned one of that width."""
+        ctype = self.scalar(place, loc)
+        if ctype.struct or ctype.bits not in UNSIGNED:
+            raise NotExecutable(loc.file, loc.line, f"{place} of type {ctype}, which shares its bytes with others")
+        return ctype, UNSIGNED[ctype.bits]
+
+    def _composed(self, place: FieldPlace, pieces: list[tuple[FieldPlace, int]], loc: Loc) -> Value:
+        """The value of a member of a union from those of its parts, the least significant first."""
+        ctype, whole = self._word(place, loc)
+        total: Value | None = None
+        for part, low in pieces:
+            value = convert(convert(self.load(part, loc), self._word(part, loc)[1], loc), whole, loc)
+            value = arithmetic("<<", convert(value, usual(whole, UINT), loc), constant(low, INT, loc), loc)
+            total = value if total is None else arithmetic("+", total, value, loc)
+        assert total is not None
+        return convert(total, ctype, loc)
+
+    def _split(self, place: FieldPlace, pieces: list[tuple[FieldPlace, int]], value: Value,
+               loc: Loc) -> tuple[Stmt, ...]:
+        """A write of a member of a union, as writes of its parts."""
+        ctype, whole = self._word(place, loc)
+        value = as_number(convert(convert(value, ctype, loc), whole, loc), loc)
+        out: list[Stmt] = []
+        if not isinstance(value.expr, Const):
+            name = self.fresh()
+            out.append(Assign(name, value.expr, loc))
+            value = Value(Local(name, loc, whole), whole)
+        for part, low in pieces:
+            kind, bits = self._word(part, loc)
+            piece = convert(convert(arithmetic(">>", value, constant(low, INT, loc), loc), bits, loc), kind, loc)
+            out += self.store(part, piece, loc)
+        return tuple(out)
+
+    # ----------------------------------------------------------------------------------------- pointers
+    def _pin(self, place: LocalPlace, value: Value, loc: Loc) -> tuple[Stmt, ...]:
+        """Note which member a local pointer points to: always the same one. NULL and ``(struct foo *)1`` are none.
+
+        The object of which the address is taken must be one: the address of a member of NULL would pass for NULL.
+        """
+        if not place.ctype.struct or isinstance(value.expr, Const) and not value.inner:
+            return ()
+        if not self.pinned(place.ctype):
+            if value.inner:
+                raise NotExecutable(loc.file, loc.line, f"{place.name}, set to the address of {value.inner}")
+            return ()
+        member = (value.owner, value.inner)
+        if self.pins.setdefault(place.name, member) != member:
+            one, other = (f"{path} of {owner}" if path else "nothing in the model"
+                          for owner, path in (self.pins[place.name], member))
+            raise NotExecutable(loc.file, loc.line, f"{place.name}, a pointer to {one}, set to one to {other}")
+        return () if value.maybe else self.exists(value, loc)
+
+    def pinned(self, ctype: CType) -> bool:
+        """Whether a local of a pointer type can point into objects only: the model has no objects of what it names."""
+        return bool(ctype.struct) and not self.words.deals_with(ctype.struct) and self.around(ctype.struct) is None
+
+    def exists(self, value: Value, loc: Loc) -> tuple[Stmt, ...]:
+        """A read of any variable of the object that a pointer points into, which is a fault where that is NULL."""
+        if not value.inner or isinstance(value.expr, Const) and value.expr.value >= 0:
+            return ()
+        for (owner, _), (name, declared) in self.words.fields.items():
+            if owner == value.owner and declared.per is not None and not isinstance(declared, Constant):
+                return (Do(Load(name, value.expr, loc), loc),)
+        raise NotExecutable(loc.file, loc.line, f"the address of {value.inner} of {value.owner}, kept in a local")
 
     def _code(self, declared: Enum, value: Expr, place: FieldPlace, loc: Loc) -> Expr:
         if not isinstance(value, Const):
@@ -228,9 +344,15 @@ class Memory:
             name = ctype.name or "struct"
         elif isinstance(ctype, CType) and not ctype.struct:
             name = ctype.name
+        elif isinstance(ctype, CType) and isinstance(self._pointer(place), Pointer):
+            name = f"{ctype.struct} *"
         else:
             raise NotExecutable(loc.file, loc.line, f"address of {place}")
-        return Value(place.obj, CType(f"{name} *", 64, False, name), False, place.owner, place.path)
+        return Value(place.obj, pointer(name), False, place.owner, place.path)
+
+    def _pointer(self, place: FieldPlace) -> Declared | None:
+        found = self.words.fields.get((place.owner, place.path))
+        return found[1] if found is not None else None
 
     def target(self, value: Value, loc: Loc) -> FieldPlace:
         """The place that a pointer points to."""

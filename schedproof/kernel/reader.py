@@ -50,7 +50,7 @@ class Reader:
         self._types: dict[Where, Types] = {}
         self._signatures: dict[tuple[str, Where], Signature | None] = {}
         self._numbers: dict[tuple[str, Where], Value | None] = {}
-        self._inside: dict[str, tuple[str, str]] = {}        # program -> (struct, member) that its result points to
+        self._inside: dict[str, tuple[str, str, bool]] = {}  # program -> (struct, member, or NULL) of its result
 
     def read(self, function: str, file: str) -> Program:
         """The program of a function. Raises Absent, NotExecutable and InputError."""
@@ -83,12 +83,12 @@ class Reader:
             raise NotExecutable(loc.file, loc.line, f"call of {name}: no definition in the tree") from None
         signature = self.signature(name, where)
         assert signature is not None
-        owner, member = self._inside.get(program.name, ("", ""))
-        return program.name, replace(signature, owner=owner, inner=member)
+        owner, member, maybe = self._inside.get(program.name, ("", "", False))
+        return program.name, replace(signature, owner=owner, inner=member, maybe=maybe)
 
     def _program(self, name: str, where: Where, loc: Loc, inner: tuple[tuple[str, str], ...]) -> Program:
         piece = self.sources.function(name, where)
-        known = name + "".join(f"@{owner}.{member}" for owner, member in inner if member)
+        known = name + _specialised(inner)
         if known in self.programs and self.pieces[known] == piece:
             return self.programs[known]
         if known in self.programs:
@@ -109,8 +109,8 @@ class Reader:
         root = where.root if piece.file in self.sources.closure(where.root) else piece.file
         return Where(piece.file, root)
 
-    def _lower(self, known: str, piece: Piece, where: Where,
-               inner: tuple[tuple[str, str], ...]) -> tuple[Program, frozenset[str]]:
+    def _lower(self, known: str, piece: Piece, where: Where, inner: tuple[tuple[str, str], ...],
+               checks: bool = False) -> tuple[Program, frozenset[str]]:
         code, macros = p.function_code(self.sources, piece, where.root, self.kept, ITERATORS)
         types = self._types.setdefault(where, Types(self.sources, where))
         signature = _signature(code.node, types, piece.name)
@@ -119,6 +119,7 @@ class Reader:
         if signature.variadic:
             raise NotExecutable(piece.file, piece.line, f"{piece.name}: variable arguments")
         work = Statements(self, code, types)
+        work.checks = checks
         params: list[str] = []
         ctypes: list[CType | None] = []
         for number, (name, ctype) in enumerate(signature.params):
@@ -132,18 +133,25 @@ class Reader:
                 ctypes.append(None)
                 continue
             place = work.declare(name, ctype)
+            if work.memory.pinned(ctype):
+                work.memory.pins[place.name] = ("", "")
             params.append(place.name)
             if member:
                 held = Local(place.name, Loc(piece.file, piece.line))
                 work.scopes[0][name] = Bound(Value(held, ctype, False, owner, member))
-                ctype = CType(f"{owner} *", 64, False, owner)
+                ctype = pointer(owner)
+            elif ctype.struct and not self.words.deals_with(ctype.struct):
+                outer = work.memory.around(ctype.struct)
+                ctype = pointer(outer[0]) if outer is not None else ctype
             ctypes.append(ctype)
         body = without_dead_code(work.body(p.need(code.node, "body", code), signature.result))
         result = signature.result
         if any(member for _, member in work.inside):
             if len(work.inside) > 1:
                 raise NotExecutable(piece.file, piece.line, f"{piece.name}: results that point to different members")
-            self._inside[known] = work.inside.pop()
+            if work.nullable and not checks:           # then the address of a member must not pass for NULL
+                return self._lower(known, piece, where, inner, True)
+            self._inside[known] = (*work.inside.pop(), work.nullable)
             result = pointer(self._inside[known][0])
         return Program(name=known, params=tuple(params), body=body, loc=Loc(piece.file, self._line(piece)),
                        kind="kernel", source=piece.file, types=tuple(ctypes), result=result,
@@ -231,6 +239,13 @@ class Reader:
         if not isinstance(value.expr, Const):
             raise NotExecutable(where.file, line, f"enumerator {expression}")
         return int(value.expr.value)
+
+
+def _specialised(inner: Sequence[tuple[str, str]]) -> str:
+    """The end of the name of a function that was read for pointers into these members; numbers say which arguments."""
+    given = [(i, owner, member) for i, (owner, member) in enumerate(inner) if member]
+    plain = [i for i, _, _ in given] == list(range(len(given)))
+    return "".join(f"@{owner}.{member}" if plain else f"@{i}:{owner}.{member}" for i, owner, member in given)
 
 
 def _signature(node: Any, types: Types, name: str) -> Signature:

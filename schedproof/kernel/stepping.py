@@ -14,6 +14,7 @@ from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import CType
+from schedproof.lang.execute import LOOP_LIMIT
 from schedproof.lang.paths import Heap, Path, SitePath
 from schedproof.lang.world import World, is_site
 
@@ -87,6 +88,7 @@ class Ask(Exception):
 class Stepper(Outside):
     """Runs one step. A callee without effect answers; it leaves the state as it is."""
 
+    endless_limit = LOOP_LIMIT
     pure: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()          # what the step may write: the rest is the same in all of its calls
 

@@ -7,10 +7,12 @@ where C needs the other one, the conversion is written out: ``x != 0``, or a cas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schedproof.lang.ctypes import BOOL, INT, LONG, UINT, ULONG, CType, promote, usual
 from schedproof.lang.syntax import NULL_CODE, Binary, Cast, Cond, Const, Expr, Loc, Local, Unary
+
+MARKERS = 4096             # no object lies below this address
 
 
 class Mismatch(Exception):
@@ -22,7 +24,7 @@ class Value:
     """A C rvalue. ``ctype`` None: void.
 
     ``truth``: the expression is a truth value, not a number. For a pointer into an object (``&q->load``) ``expr`` is
-    the object, ``owner`` its struct and ``inner`` the path of the member.
+    the object, ``owner`` its struct and ``inner`` the path of the member; ``maybe`` says that it can be NULL as well.
     """
 
     expr: Expr
@@ -30,6 +32,7 @@ class Value:
     truth: bool = False
     owner: str = ""
     inner: str = ""
+    maybe: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -70,7 +73,7 @@ def truth(value: Value, loc: Loc) -> Expr:
         return value.expr
     if value.ctype is None:
         raise Mismatch("the value of a void function")
-    if value.inner:
+    if value.inner and not value.maybe:
         return Const(True, loc)                     # the address of a member is never NULL
     if value.is_pointer:
         if isinstance(value.expr, Const):
@@ -117,7 +120,7 @@ def convert(value: Value, target: CType, loc: Loc) -> Value:
         assert value.ctype is not None
         if value.ctype.struct != target.struct and "void" not in (value.ctype.struct, target.struct):
             raise Mismatch(f"a pointer to {value.ctype.struct} used as one to {target.struct}")
-        return value if target.struct == "void" else Value(value.expr, target, False, value.owner, value.inner)
+        return value if target.struct == "void" else replace(value, ctype=target)
     if target.name == "bool":
         return Value(truth(value, loc), BOOL, True)
     source = value.number
@@ -127,6 +130,14 @@ def convert(value: Value, target: CType, loc: Loc) -> Value:
     if source.name != "bool" and fits(source, target):      # a bool's term may be a truth value: cast it
         return Value(value.expr, target)
     return Value(Cast(value.expr, target, loc), target)
+
+
+def cast(value: Value, target: CType, loc: Loc) -> Value:
+    """The value after a cast. A small number as a pointer, ``(struct foo *)1``, is neither NULL nor any object."""
+    number = value.expr.value if isinstance(value.expr, Const) and not value.is_pointer else 0
+    if target.struct and 0 < number < MARKERS:
+        return Value(Const(NULL_CODE - int(number), loc), target)
+    return convert(value, target, loc)
 
 
 def promoted(value: Value, loc: Loc) -> Value:
@@ -186,7 +197,9 @@ def _compare_pointers(op: str, left: Value, right: Value, loc: Loc) -> Value:
     if not (left.is_pointer and right.is_pointer):
         raise Mismatch("a comparison of a pointer and a number")
     assert left.ctype is not None and right.ctype is not None
-    if left.ctype.struct != right.ctype.struct or (left.owner, left.inner) != (right.owner, right.inner):
+    nothing = any(isinstance(x.expr, Const) and not x.inner for x in (left, right))      # ``(struct foo *)1``
+    same = nothing or (left.owner, left.inner) == (right.owner, right.inner)
+    if left.ctype.struct != right.ctype.struct or not same:
         raise Mismatch(f"a comparison of a {left.ctype} and a {right.ctype}")
     return Value(Binary(op, left.expr, right.expr, loc), INT, True)
 
@@ -200,7 +213,7 @@ def conditional(test: Expr, then: Value, other: Value, loc: Loc) -> Value:
     if (then.owner, then.inner) != (other.owner, other.inner):
         raise Mismatch("a choice between two members of objects")
     return Value(Cond(test, then.expr, other.expr, loc, None if ctype.struct or then.truth else ctype), ctype,
-                 then.truth, then.owner, then.inner)
+                 then.truth, then.owner, then.inner, then.maybe or other.maybe)
 
 
 def common(left: Value, right: Value) -> CType | None:

@@ -64,8 +64,8 @@ BY_NAME: dict[str, CType] = {
 
 
 def pointer(struct: str) -> CType:
-    """The type of a pointer to a struct, such as ``struct sched_entity``."""
-    return CType(f"{struct} *", 64, False, struct)
+    """The type of a pointer to a struct, such as ``struct sched_entity``, or to a pointer, ``struct qspinlock *``."""
+    return CType(f"{struct}*" if struct.endswith("*") else f"{struct} *", 64, False, struct)
 
 
 def promote(ctype: CType) -> CType:

@@ -147,11 +147,7 @@ class Evaluator:
             case s.Choose():
                 return self.choose(e, path)
             case s.Free():
-                constant = z3.Bool if e.ctype == BOOL else z3.Int
-                name = f"free!{len(self.free)}"
-                self.free[name] = e.why
-                self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
-                return constant(name)
+                return self.unmodelled(e, path)
 
     def local(self, e: s.Local, path: Path) -> Value:
         """A local. C may have set it on the paths on which it is used, only; use on another one is a fault."""
@@ -188,6 +184,14 @@ class Evaluator:
         for i in reversed(range(len(values) - 1)):
             result = t.ite(t.equal(index, i), values[i], result)
         return result
+
+    def unmodelled(self, e: s.Free, path: Path) -> Value:
+        """A value that nobody declared: a new constant each time."""
+        constant = z3.Bool if e.ctype == BOOL else z3.Int
+        name = f"free!{len(self.free)}"
+        self.free[name] = e.why
+        self.bounds.ranges[name] = (e.ctype.low, e.ctype.high)
+        return constant(name)
 
     def unary(self, e: s.Unary, path: Path) -> Value:
         value = self.need(self.eval(e.operand, path), e)
@@ -287,12 +291,12 @@ class Evaluator:
         if path.pc is False:
             return 0
         if e.name in self.world.boundary:
-            return self.unknown_function(e.name, args, path)
+            return self.unknown_function(e.name, args, path, e.ctype)
         end, value = self.call(e.name, args, path, (), (), e.loc)
         path.adopt(end)
         return 0 if end is None else value
 
-    def unknown_function(self, name: str, args: list[Value], path: Path) -> Value:
+    def unknown_function(self, name: str, args: list[Value], path: Path, ctype: CType | None) -> Value:
         """A call that is not looked into: new values for the whole state, as functions of all that it can see."""
         inputs = [t.z3_of(a) for a in (*args, *path.heap.values())]
         sorts = [i.sort() for i in inputs]

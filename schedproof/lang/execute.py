@@ -37,8 +37,14 @@ if TYPE_CHECKING:
 LOOP_LIMIT = 400          # rounds of one loop in one step; more is taken for a loop without an end
 
 
+class Endless(ModelError):
+    """A loop that has not ended within its limit."""
+
+
 class Executor(Evaluator):
     """Runs programs of one world."""
+
+    endless_limit = LOOP_LIMIT       # the same for loops that only a jump ends
 
     # ------------------------------------------------------------------------------------------- entries
     def run(self, name: str, args: Sequence[Value], heap: Heap, resume: SitePath = (),
@@ -309,9 +315,10 @@ class Executor(Evaluator):
             rounds += 1
             if rounds > 8 and not self.feasible(path.pc):
                 break
-            if rounds > LOOP_LIMIT:
-                raise ModelError(f"a loop goes on for more than {LOOP_LIMIT} rounds in one step", x.loc.file,
-                                 x.loc.line, "give it a bound, or a step() or block() on every path")
+            limit = self.endless_limit if isinstance(x.test, s.Const) else LOOP_LIMIT
+            if rounds > limit:
+                raise Endless(f"a loop goes on for more than {limit} rounds in one step", x.loc.file,
+                              x.loc.line, "give it a bound, or a step() or block() on every path")
             if in_step:
                 path, in_step = self.loop_step(program, x, path, flow, exits, resume, saved), False
             else:

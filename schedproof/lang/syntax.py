@@ -130,11 +130,15 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A value that nobody declared, as of an ignored field: any value of its type. ``why`` names the field."""
+    """A value that nobody declared, as of an ignored field: any value of its type. ``why`` names the field.
+
+    ``index`` is the object that the field belongs to, where it belongs to one.
+    """
 
     why: str
     ctype: CType
     loc: Loc = NOWHERE
+    index: Expr | None = None
 
 
 TRUTH = frozenset({"not", "and", "or", "==", "!=", "<", "<=", ">", ">="})      # operators that give a truth value

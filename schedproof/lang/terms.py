@@ -254,12 +254,10 @@ def arithmetic(op: str, a: Value, b: Value, bounds: Bounds | None = None) -> Val
     x, y = z3_of(a), z3_of(b)
     if op in "+-*":
         return simplify({"+": x + y, "-": x - y, "*": x * y}[op])
-    if op == "&":
+    if op in ("&", "|", "^") and (isinstance(a, int) or isinstance(b, int)):
         value, mask = (x, b) if isinstance(b, int) else (y, a)
-        if isinstance(mask, int) and mask >= 0 and (mask & (mask + 1)) == 0:
-            return simplify(value % z3.IntVal(mask + 1))
-        if isinstance(mask, int) and mask > 0 and mask & (mask - 1) == 0:
-            return simplify(((value / z3.IntVal(mask)) % 2) * mask)
+        both = masked(value, int(mask))
+        return simplify(both if op == "&" else value + mask - (both if op == "|" else 2 * both))
     return None
 
 
@@ -270,6 +268,22 @@ def _shifted(op: str, a: Value, amount: int) -> Value:
     if isinstance(a, int):
         return a << amount if op == "<<" else a >> amount
     return simplify(a * (1 << amount)) if op == "<<" else simplify(a / z3.IntVal(1 << amount))
+
+
+def masked(value: z3.ArithRef, mask: int) -> z3.ArithRef:
+    """``value & mask`` of a number in two's complement: each run of ones in the mask is a quotient's remainder."""
+    if mask < 0:
+        return value - masked(value, ~mask)
+    found, low = z3.IntVal(0), 0
+    while mask >> low:
+        if not mask >> low & 1:
+            low += 1
+            continue
+        width = 1
+        while mask >> low + width & 1:
+            width += 1
+        found, low = found + value / z3.IntVal(1 << low) % z3.IntVal(1 << width) * (1 << low), low + width
+    return found
 
 
 Interval = tuple[int | None, int | None]
@@ -414,6 +428,21 @@ def convert(value: Value, ctype: CType, bounds: Bounds) -> Value:
     if not ctype.signed:
         return simplify(value % size)
     return simplify((value - ctype.low) % size + ctype.low)
+
+
+def functions_of(term: z3.ExprRef) -> set[str]:
+    """The names of the unknown functions of arguments that occur in a term."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part.get_id() not in seen:
+            seen.add(part.get_id())
+            if z3.is_app(part) and part.num_args() and part.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                found.add(part.decl().name())
+            stack += part.children()
+    return found
 
 
 def constants_of(terms: Iterable[Value]) -> dict[str, z3.ExprRef]:

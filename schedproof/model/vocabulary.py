@@ -22,7 +22,10 @@ class Vocabulary:
     the C arguments). A callee that takes a pointer into an object has a key such as
     ``pv_wait@struct pv_node.state``; the method gets the object itself. One that takes a ``void *`` has a key that
     says to what, ``walk_tg_tree_from@struct rq``; several such arguments stand in it in order, with commas between.
-    ``static_keys``: key -> (value, why); a
+    ``methods``: such a key -> the method's name,
+    where it is not the function's: a function that gets pointers into different members has one method for each.
+    ``results``: C function -> the member that its result points into, as ``struct pv_hash_entry.lock``; the method
+    returns the object, or NULL. ``static_keys``: key -> (value, why); a
     scheduler feature is one under its bare name. ``ignore``: (struct, field path) -> why; a write to it is dropped,
     a read gives a ``Free`` value; a path covers everything below it; a global variable is under the struct "".
     ``noop``: C function -> why it does nothing for the model; its arguments are not evaluated, and where its result is
@@ -30,6 +33,8 @@ class Vocabulary:
     """
 
     callees: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
     static_keys: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
     ignore: Mapping[FieldKey, str] = field(default_factory=dict)
     noop: Mapping[str, str] = field(default_factory=dict)
@@ -40,9 +45,25 @@ class Vocabulary:
         """The names of the callees, without what their arguments point to."""
         return frozenset(key.partition("@")[0] for key in self.callees)
 
+    def __post_init__(self) -> None:
+        names = [self.method(key) for key in self.callees]
+        for key, name in zip(self.callees, names, strict=True):
+            if names.count(name) > 1:
+                raise ModelError(f"{name} stands for {key} and for another entry of the vocabulary",
+                                 hint="give each of them a method of its own in `methods`")
+
     def has_method(self, function: str) -> bool:
         """Whether the model's own method of that name is called for a C function."""
         return function in self.outside
+
+    def method(self, key: str) -> str:
+        """The model's method for an entry of ``callees``."""
+        return self.methods.get(key, key.split("@")[0])
+
+    @property
+    def boundary(self) -> frozenset[str]:
+        """The methods that stay in place of C functions."""
+        return frozenset(map(self.method, self.callees))
 
     def ignored(self, struct: str, path: str) -> str | None:
         """The ``ignore`` entry that covers a field path (the entry's own path), or None."""

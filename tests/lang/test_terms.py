@@ -71,14 +71,18 @@ def test_shifts_by_a_known_amount(op, amount):
         assert value(t.arithmetic(op, X, amount), x) == (x << amount if op == "<<" else x >> amount)
 
 
-def test_masks_that_can_be_expressed_are_right_and_others_are_refused():
-    for mask in (1, 3, 255, 8, 64):
-        for x in (-9, -1, 0, 77, 300):
-            assert value(t.arithmetic("&", X, mask), x) == x & mask
-            assert value(t.arithmetic("&", mask, X), x) == x & mask
-    for mask in (5, -2):
-        assert t.arithmetic("&", X, mask) is None
-    assert t.arithmetic("|", X, 1) is None and t.arithmetic("<<", X, Y) is None and t.arithmetic("<<", 1, 64) is None
+@pytest.mark.parametrize("op", ["&", "|", "^"])
+@pytest.mark.parametrize("mask", [0, 1, 3, 255, 8, 64, 5, 0xffff0000, 0xa5, -1, -2, -256, -77])
+def test_masks_that_are_known(op, mask):
+    for x in (-(1 << 40) - 7, -300, -9, -1, 0, 77, 300, 0x12345678, (1 << 64) - 1):
+        expected = {"&": x & mask, "|": x | mask, "^": x ^ mask}[op]
+        assert value(t.arithmetic(op, X, mask), x) == expected
+        assert value(t.arithmetic(op, mask, X), x) == expected
+
+
+def test_masks_and_shifts_that_are_not_known_are_refused():
+    assert all(t.arithmetic(op, X, Y) is None for op in ("&", "|", "^"))
+    assert t.arithmetic("<<", X, Y) is None and t.arithmetic("<<", 1, 64) is None
 
 
 OPS = st.sampled_from(["+", "-", "*", "ite", "neg", "/", "%"])
