@@ -8,8 +8,8 @@ before it in the same expression is kept in a fresh local, so that the call cann
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
 from tree_sitter import Node
@@ -38,6 +38,7 @@ class Signature:
     variadic: bool = False
     owner: str = ""                  # a result that points into an object: to the member ``inner`` of this struct
     inner: str = ""
+    within: Mapping[int, tuple[str, str]] = field(default_factory=dict)     # see Expressions.within
 
 
 class Services(Protocol):
@@ -84,6 +85,7 @@ class Expressions:
         self.scopes: list[dict[str, LocalPlace | Bound | Unusable]] = [{}]
         self.taken: set[str] = set()
         self.temporaries: set[str] = set()              # locals that are set once, before their only use
+        self.within: dict[str, tuple[str, str]] = {}    # parameter -> (struct, member) that container_of() says it is
         self.count = 0
 
     # ------------------------------------------------------------------------------------------- helpers
@@ -138,6 +140,13 @@ class Expressions:
         place = LocalPlace(unique, ctype)
         self.scopes[-1][name] = place
         return place
+
+    def lies_in(self, local: str, struct: str, member: str) -> None:
+        """Note that a parameter is a pointer to a member of an object."""
+        if not any(isinstance(x, LocalPlace) and x.name == local for x in self.scopes[0].values()):
+            return
+        if self.within.setdefault(local, (struct, member)) != (struct, member):
+            raise Mismatch(f"{local}, a pointer into {struct} and into {self.within[local][0]}")
 
     def find(self, name: str) -> LocalPlace | Bound | Unusable | None:
         return next((s[name] for s in reversed(self.scopes) if name in s), None)
@@ -209,6 +218,14 @@ class Expressions:
         """A call of the model's method: lowered by the calls' half."""
         raise NotImplementedError
 
+    def call_place(self, node: Node) -> FieldPlace:
+        """A call that stands for a variable, as ``per_cpu(x, cpu)``: lowered by the calls' half."""
+        raise NotImplementedError
+
+    def address_of(self, place: Place, node: Node) -> Value:
+        """``&place``."""
+        return self.memory.address(place, self.loc(node))
+
     def _number_literal(self, node: Node) -> Value:
         found = v.literal(p.text(node), self.loc(node))
         if found is None:
@@ -248,7 +265,7 @@ class Expressions:
         if config.on(name) and config.value(name) is not None:          # as CONFIG_HZ
             config.consulted.add(name)
             return v.constant(config.value(name) or 0, INT, loc)
-        found = self.services.number(name, self.code.where, loc)
+        found = None if ("", name) in self.words.fields else self.services.number(name, self.code.where, loc)
         if found is not None:
             return found
         return self.memory.load(self.variable(node, name), loc)
@@ -274,6 +291,8 @@ class Expressions:
             return self.variable(node, p.text(node))
         if node.type == "field_expression":
             return self._member(node)
+        if node.type == "call_expression":
+            return self.call_place(node)
         if node.type == "pointer_expression" and p.text(p.need(node, "operator", self.code)) == "*":
             argument = p.need(node, "argument", self.code)
             value = self.value(argument)
@@ -305,7 +324,7 @@ class Expressions:
             return self.memory.load(self.place(node), self.loc(node))
         if argument.type == "pointer_expression" and p.text(argument).startswith("*"):
             return self.value(p.need(argument, "argument", self.code))       # &*p is p
-        return self.memory.address(self.place(argument), self.loc(node))
+        return self.address_of(self.place(argument), node)
 
     def _unary_expression(self, node: Node) -> Value:
         op, loc = p.text(p.need(node, "operator", self.code)), self.loc(node)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedproof.errors import NotExecutable
-from schedproof.kernel.declared import Embedded, Odd, Types
+from schedproof.kernel.declared import PER_CPU, Embedded, Odd, Types
 from schedproof.kernel.values import Value, as_number, convert, truth
 from schedproof.lang.ctypes import CType, pointer
 from schedproof.lang.syntax import Assign, Binary, Cond, Const, Expr, Free, Load, Loc, Local, Stmt, Store
@@ -16,7 +16,8 @@ from schedproof.model.domains import Bool, Domain, Enum, Link, Pointer
 from schedproof.model.vocabulary import Declared, Vocabulary, fields_of, universes_of, vocabulary_of
 
 # Fields that hold an object's own number, unless the model declares them.
-INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx")})
+INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx"), ("struct rq", "cpu")})
+CPU = "struct rq"               # a model's CPUs are its objects of this struct; per-CPU variables are fields of theirs
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Memory:
         try:
             if not place.owner:
                 return self.types.variable(place.path)
+            if place.path.startswith(PER_CPU):
+                return self.types.per_cpu(place.path)
             return self.types.field(place.owner, place.path)
         except NotExecutable as error:
             if error.line:
