@@ -19,7 +19,6 @@ encrypted registers and Xen's runstate are in the C that is read; there are none
 from __future__ import annotations
 
 from schedproof.model import (
-    NULL,
     Bool,
     Link,
     Model,
@@ -68,8 +67,9 @@ class InterruptBoost(Model):
     page_ready = Bool(per=vcpu, c="async_pf.done")                   # a page that it waited for is there
     apicv_active = Bool(per=apic, c="apicv_active", init=True)
 
-    on_rq = Range(0, 2, per=task, c="on_rq", init=1)                 # 0: asleep; 1: TASK_ON_RQ_QUEUED; 2: migrating
-    sched_delayed = Bool(per=task, c="se.sched_delayed")             # asleep, its dequeue put off (DELAY_DEQUEUE, 6.12)
+    asleep = Bool(per=task)                                          # its state is not TASK_RUNNING
+    on_rq = Range(0, 2, per=task, c="on_rq", init=1)                 # 1: TASK_ON_RQ_QUEUED; 2: TASK_ON_RQ_MIGRATING
+    sched_delayed = Bool(per=task, c="se.sched_delayed")             # asleep, and not dequeued yet (DELAY_DEQUEUE, 6.12)
 
     this_cpu = Pointer(cpu, null=False, init="cpu0", c="smp_processor_id")   # where the functions run
     current = Pointer(task, null=False, init="task0", c="current")           # who runs them
@@ -117,14 +117,12 @@ class InterruptBoost(Model):
 
     @environment
     def wake_up_process(self, p):
-        """Whether the task was woken by this call; it is on a runqueue then, and sleeps for nobody."""
-        if self.on_rq[p] != 0 and not self.sched_delayed[p]:
+        """Whether this call woke the task. Its vCPU's rcuwait still names it: it takes itself off when it runs."""
+        if not self.asleep[p]:
             return 0
+        self.asleep[p] = False
         self.on_rq[p] = 1
         self.sched_delayed[p] = False
-        for v in self.vcpu:
-            if self.waiter[v] == p:
-                self.waiter[v] = NULL
         return 1
 
     @environment
