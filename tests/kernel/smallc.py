@@ -17,7 +17,7 @@ from schedproof.kernel.functions import Read, read_function
 from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Interpreter, Oracle
 from schedproof.lang.world import Key, World, make_world
-from schedproof.model.domains import Domain, Int
+from schedproof.model.domains import Domain, Int, Pointer
 from schedproof.model.instance import Instance
 from schedproof.model.model import Model
 
@@ -70,6 +70,7 @@ class _Recorder(Interpreter):
     """Does not look into calls of ``outside``: notes what they see, and lets them leave any state that hangs on it."""
 
     outside: frozenset[str] = frozenset()
+    pointers: Mapping[str, Sequence[int]] = {}            # which objects a variable can point to, NULL included
     seen: list[tuple[object, ...]]
 
     def call(self, name: str, args: Sequence[int | bool], resume: tuple[tuple[str, int], ...] = (),
@@ -83,6 +84,9 @@ class _Recorder(Interpreter):
         self.seen.append((name, given, state))
         choose = random.Random(repr(self.seen[-1]))
         for key, value in self.memory.items():
+            if key[0] in self.pointers:
+                self.memory[key] = choose.choice(self.pointers[key[0]])
+                continue
             self.memory[key] = choose.random() < 0.5 if isinstance(value, bool) else choose.randint(0, 1 << 20)
         return choose.randint(0, 3)
 
@@ -110,6 +114,8 @@ def ran(instance: Instance, side: Side, given: Mapping[str, int | bool]) -> Ran:
     recorder = _Recorder(world, memory, Oracle())
     recorder.outside = frozenset(instance.model.vocabulary.callees) - {side.name}
     recorder.seen = []
+    recorder.pointers = {n: [int(c) for c in d.codes()] for n, (_, d) in instance.world.variables.items()
+                         if isinstance(d, Pointer)}
     args = [given.get(f"arg {p}", 0) for p in side.programs[side.name].params]
     try:
         done = recorder.run(side.name, args)

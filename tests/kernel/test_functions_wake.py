@@ -316,7 +316,6 @@ DIFFERENT: dict[str, dict[str, Steps]] = {
                                          "\tcurrent->wakee_flips++;\n"),),
     },
     "wake_affine_weight": {
-        "< to <=": ((r"this_eff_load < prev_eff_load", "this_eff_load <= prev_eff_load"),),
         "whole bias": ((r"\(sd->imbalance_pct - 100\) / 2", "(sd->imbalance_pct - 100)"),),
         "capacities swapped": ((r"this_eff_load \*= capacity_of\(prev_cpu\)",
                                 "this_eff_load *= capacity_of(this_cpu)"),
@@ -327,12 +326,10 @@ DIFFERENT: dict[str, dict[str, Steps]] = {
         "re-check dropped": ((TOO_MUCH, ""),),
         "a cast": ((r"current_load > this_eff_load", "(s64)current_load > this_eff_load"),),
         "unsigned": ((r"s64 this_eff_load", "u64 this_eff_load"),),
-        "no bias for sync": ((r"prev_eff_load \+= 1", "prev_eff_load += 0"),),
         "the waker's load": ((r"task_load = task_h_load\(p\)", "task_load = task_h_load(current)"),),
         "queues swapped": ((r"this_eff_load = cpu_load\(cpu_rq\(this_cpu\)\)",
                             "this_eff_load = cpu_load(cpu_rq(prev_cpu))"),),
         "early return inverted": ((CHOICE, "return this_eff_load < prev_eff_load ? nr_cpumask_bits : this_cpu;"),),
-        "bias in eight bits": ((r"100 \+ (\(sd->imbalance_pct - 100\)) / 2", r"(unsigned char)(100 + \1 / 2)"),),
     },
 }
 CASES = [(f, n, equal, steps) for equal, table in ((True, EQUAL), (False, DIFFERENT)) for f, edits in table.items()
