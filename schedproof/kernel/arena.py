@@ -282,6 +282,8 @@ class Arena:
     def _some(self, choose: random.Random, name: str) -> int:
         low, high = self.ranges.get(name, (None, None))
         low, high = -(1 << 31) if low is None else low, 1 << 31 if high is None else high
+        if choose.random() < 0.3 and low <= 0 and high >= 1:         # a truth value, the number of an object or a CPU
+            return choose.randint(0, 1)
         corners = [x for x in (low, high, 0, 1, 2, 1024, 1 << 20, low + 1, high - 1) if low <= x <= high]
         return choose.choice(corners) if choose.random() < 0.6 else choose.randint(low, high)
 

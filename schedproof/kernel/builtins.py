@@ -13,6 +13,7 @@ from dataclasses import replace
 from tree_sitter import Node
 
 from schedproof.kernel import parse as p
+from schedproof.kernel import percpu
 from schedproof.kernel import values as v
 from schedproof.kernel.declared import U128, Embedded
 from schedproof.kernel.elements import around
@@ -21,7 +22,8 @@ from schedproof.kernel.places import LocalPlace, Place
 from schedproof.kernel.preprocess import Macro
 from schedproof.kernel.values import Mismatch, Value
 from schedproof.lang.ctypes import CHAR, INT, LONG, S16, UINT, ULONG, CType, pointer, usual
-from schedproof.lang.syntax import Const, If, Load, Stmt, Store, Unary, expressions
+from schedproof.lang.syntax import Const, Free, If, Load, Local, Stmt, Store, Unary, expressions
+from schedproof.model.domains import Bool
 
 Builtin = Callable[[Expressions, Node, Sequence[Node], bool], Value]
 
@@ -194,14 +196,6 @@ def _refused(why: str) -> Builtin:
     return lower
 
 
-def _per_cpu(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """A per-CPU variable, for which the model has to give a constant."""
-    name = p.text(args[0]) if args else ""
-    if name not in e.words.vocabulary.constants:
-        e.fail(node, f"per-CPU variable: {p.shown(node)}")
-    return e.value(args[0])
-
-
 def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``container_of(ptr, struct s, member)``: a pointer into an object is the object's own number."""
     _count(e, node, args, 3)
@@ -212,6 +206,8 @@ def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> 
         # A pointer that came from outside: right when it points to what that member is, and to nothing else.
         fine = (value.ctype is not None and value.is_pointer and not e.words.deals_with(value.ctype.struct)
                 and e.types.field(struct, member) == Embedded(value.ctype.struct))
+        if fine and isinstance(value.expr, Local):
+            e.lies_in(value.expr.name, struct, member)
     if not fine or struct not in e.words.universes:
         outer = around(e, value, struct, member, e.loc(node))
         if outer is not None:
@@ -270,9 +266,64 @@ def _last_set(ctype: CType) -> Builtin:
     return lower
 
 
+# ------------------------------------------------------------------------------------------- lists and bits
+def _list_empty(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``list_empty(&x->list)`` of a list head that the model declares as a Bool: whether there is an entry."""
+    _count(e, node, args, 1)
+    place, loc = _target(e, args[0]), e.loc(node)
+    if isinstance(place, LocalPlace):
+        e.fail(node, f"list: {p.shown(node)}")
+    name, declared = e.words.fields.get((place.owner, place.path), ("", None))
+    if not isinstance(declared, Bool) or e.memory.declared_type(place, loc) != Embedded("struct list_head"):
+        e.fail(node, f"list: {p.shown(node)}")
+    return Value(Unary("not", Load(name, e.memory.index(place, declared), loc), loc), INT, True)
+
+
+def _one_bit(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``BIT(nr)``."""
+    _count(e, node, args, 1)
+    return v.arithmetic("<<", v.constant(1, ULONG, e.loc(node)), e.value(args[0]), e.loc(node))
+
+
+def _mask(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``GENMASK(high, low)``: ones from bit ``low`` to bit ``high``, both constants."""
+    _count(e, node, args, 2)
+    loc = e.loc(node)
+    high, low = (x.expr.value if isinstance(x.expr, Const) else -1 for x in e.in_order(args))
+    if not 0 <= low <= high < 64:
+        e.fail(node, p.shown(node))
+    return v.constant((1 << (high + 1)) - (1 << low), ULONG, loc)
+
+
+def _bit(change: str) -> Builtin:
+    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+        """``test_bit(nr, addr)``, ``set_bit``, ``clear_bit`` on a single word; bits behind it are not modelled."""
+        _count(e, node, args, 2)
+        loc = e.loc(node)
+        number = e.keep(v.convert(e.value(args[0]), LONG, loc), loc)
+        place = _target(e, args[1])
+        word = e.memory.load(place, loc)
+        if word.is_pointer or word.number.bits != 64:
+            e.fail(node, f"bit of what is no long word: {p.shown(node)}")
+        inside = v.compare("<", v.convert(number, ULONG, loc), v.constant(64, ULONG, loc), loc).expr
+        beyond = Value(Free("a bit behind the word", word.number, loc), word.number)
+        if not change:
+            shifted = v.arithmetic(">>", word, number, loc)
+            value = v.arithmetic("&", shifted, v.constant(1, word.number, loc), loc)
+            return v.compare("!=", v.conditional(inside, value, beyond, loc), v.constant(0, INT, loc), loc)
+        mask = v.arithmetic("<<", v.constant(1, ULONG, loc), number, loc)
+        if change == "&":
+            mask = v.arithmetic("^", mask, v.constant(-1, ULONG, loc), loc)
+        e.out += e.memory.store(place, v.conditional(inside, v.arithmetic(change, word, mask, loc), beyond, loc), loc)
+        return Value(Const(0, loc), None)
+    return lower
+
+
 # -------------------------------------------------------------------------------------------------- atomics
 def _target(e: Expressions, node: Node) -> Place:
-    """The place that an atomic's first argument points to."""
+    """The place that an atomic's first argument points to. A cast to ``void *`` changes nothing."""
+    while node.type == "cast_expression" and "".join(p.text(p.need(node, "type", e.code)).split()) == "void*":
+        node = p.need(node, "value", e.code)
     if node.type == "pointer_expression" and p.text(node).startswith("&"):
         return e.place(p.need(node, "argument", e.code))
     return e.memory.target(e.value(node), e.loc(node))
@@ -439,7 +490,7 @@ def joined(made: list[Stmt]) -> list[Stmt]:
 
 
 BUILTINS: dict[str, Builtin] = {
-    **_families(),
+    **_families(), **percpu.BUILTINS,
     "READ_ONCE": _same, "smp_load_acquire": lambda e, n, a, u: e.memory.load(_target(e, a[0]), e.loc(n)),
     "rcu_dereference": _same, "rcu_dereference_raw": _same, "rcu_dereference_check": _same, "data_race": _same,
     "WRITE_ONCE": _write_once, "rcu_assign_pointer": _write_once, "RCU_INIT_POINTER": _write_once,
@@ -447,14 +498,14 @@ BUILTINS: dict[str, Builtin] = {
     "likely": _hint, "unlikely": _hint, "__builtin_expect": _same,
     "max": _extreme(">"), "min": _extreme("<"), "max_t": _extreme_t(">"), "min_t": _extreme_t("<"),
     "max3": _extreme3(">"), "min3": _extreme3("<"), "clamp": _limit(False), "clamp_t": _limit(True),
+    "GENMASK": _mask, "GENMASK_ULL": _mask, "BIT": _one_bit, "BIT_ULL": _one_bit,
     "typecheck": lambda e, n, a, u: v.constant(1, INT, e.loc(n)), "abs": _absolute, "IS_ENABLED": _enabled,
     "div_u64": _divide(ULONG, UINT), "div64_u64": _divide(ULONG, ULONG), "div64_ul": _divide(ULONG, ULONG),
     "div_s64": _divide(LONG, INT), "div64_s64": _divide(LONG, LONG), "div64_long": _divide(LONG, LONG),
     "mul_u64_u32_shr": _multiply_shift, "fls": _last_set(UINT), "fls64": _last_set(ULONG),
     "container_of": _container, "offsetof": _refused("offsetof"), "swap": _swap,
-    "per_cpu": _per_cpu, "this_cpu_read": _per_cpu, "__this_cpu_read": _per_cpu, "raw_cpu_read": _per_cpu,
-    "__this_cpu_write": _refused("per-CPU variable"), "this_cpu_write": _refused("per-CPU variable"),
-    "per_cpu_ptr": _refused("per-CPU variable"), "this_cpu_ptr": _refused("per-CPU variable"),
+    "list_empty": _list_empty, "list_empty_careful": _list_empty, "test_bit": _bit(""), "set_bit": _bit("|"),
+    "clear_bit": _bit("&"), "__set_bit": _bit("|"), "__clear_bit": _bit("&"),
     "xa_load": _vcpu_array, "array_index_nospec": _no_speculation, "__object_of": _object,
 }
 
@@ -468,4 +519,4 @@ ITERATORS: dict[str, Macro] = {
 
 # Words that macro expansion leaves alone although a header may define them.
 KEPT = frozenset(BUILTINS) | {"NULL", "true", "false", "fallthrough", "sizeof", "typeof", "__typeof__",
-                              "__unqual_scalar_typeof", "typeof_unqual"}
+                              "__unqual_scalar_typeof", "typeof_unqual", "static_call"}

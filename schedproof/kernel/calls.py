@@ -10,15 +10,16 @@ from dataclasses import replace
 from tree_sitter import Node
 
 from schedproof.kernel import parse as p
+from schedproof.kernel import percpu
 from schedproof.kernel import values as v
 from schedproof.kernel.builtins import ATOMICS, BUILTINS, joined
 from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature
-from schedproof.kernel.places import FieldPlace
+from schedproof.kernel.places import FieldPlace, Place
 from schedproof.kernel.values import Value
-from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.syntax import Call, Const, Do, Free
+from schedproof.lang.ctypes import BOOL, LONG, CType
+from schedproof.lang.syntax import Call, Const, Do, Free, Local
 
 ANY = Odd("void *")
 
@@ -37,6 +38,8 @@ class Calls(Expressions):
             if kind is not None and len(given) == 1:               # (number_t)(x) is a call to the grammar
                 with self.typed(node):
                     return v.cast(self.value(given[0], used), kind, self.loc(node))
+        if called.type == "call_expression" and p.text(p.need(called, "function", self.code)) == "static_call":
+            return self._static_call(node, called, used)
         if called.type != "identifier" or self.find(p.text(called)) is not None:
             self.fail(node, f"call through a pointer: {p.shown(node)}")
         name = p.text(called)
@@ -46,6 +49,8 @@ class Calls(Expressions):
             return self.method_call(node, name, args, used)
         if name in vocabulary.noop:
             return self._nothing(node, name, used)
+        if name in vocabulary.constants:
+            return self._constant(node, name, args)
         if name in BUILTINS:
             start = len(self.out)
             with self.typed(node):
@@ -54,6 +59,38 @@ class Calls(Expressions):
                 self.out[start:] = joined(self.out[start:])
             return value
         return self._program_call(node, name, args, used)
+
+    def _static_call(self, node: Node, called: Node, used: bool) -> Value:
+        """``static_call(name)(arguments)``: what is patched in is the vocabulary's to say."""
+        args = p.children(p.need(called, "arguments", self.code))
+        name = p.text(args[0]) if len(args) == 1 else ""
+        vocabulary = self.words.vocabulary
+        if vocabulary.has_method(name):
+            return self.method_call(node, name, p.children(p.need(node, "arguments", self.code)), used)
+        if name in vocabulary.noop:
+            return self._nothing(node, name, used)
+        self.fail(node, f"static call {name}, which the model does not declare: {p.shown(node)}")
+
+    def _constant(self, node: Node, name: str, args: Sequence[Node]) -> Value:
+        """A function whose result the model holds constant; its arguments are evaluated for what they do."""
+        self.in_order(args)
+        signature, loc = self.services.signature(name, self.code.where), self.loc(node)
+        value = v.constant(self.words.vocabulary.constants[name], LONG, loc)
+        if signature is None or not isinstance(signature.result, CType) or signature.result.struct:
+            self.fail(node, f"result of {name}, which the model holds constant and has no known type")
+        return v.convert(value, signature.result, loc)
+
+    def call_place(self, node: Node) -> FieldPlace:
+        """A call that stands for a variable."""
+        name = p.text(p.need(node, "function", self.code))
+        if name not in percpu.PLACES or self.find(name) is not None:
+            self.fail(node, f"call expression as a place: {p.shown(node)}")
+        return percpu.PLACES[name](self, node, p.children(p.need(node, "arguments", self.code)))
+
+    def address_of(self, place: Place, node: Node) -> Value:
+        if isinstance(place, FieldPlace):
+            return percpu.address(self, place, node)
+        return super().address_of(place, node)
 
     def _nothing(self, node: Node, name: str, used: bool) -> Value:
         """A function that does nothing for the model; its arguments are not evaluated."""
@@ -114,6 +151,9 @@ class Calls(Expressions):
                 self.fail(arg, f"pointer to {value.inner} of {value.owner}, or NULL, as an argument of {name}")
         inner = [(x.owner, x.inner) for x in values]
         program, signature = self.services.callee(name, self.code.where, self.loc(node), inner)
+        for number, value in enumerate(values):
+            if number in signature.within and isinstance(value.expr, Local) and not value.inner:
+                self.lies_in(value.expr.name, *signature.within[number])
         found = self.called(node, program, values, signature.result, used)
         return replace(found, owner=signature.owner, inner=signature.inner, maybe=signature.maybe) if used else found
 

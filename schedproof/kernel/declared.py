@@ -22,6 +22,7 @@ _MORE = {"__u64": "u64", "__s64": "s64", "__u32": "u32",
          "__s32": "s32", "__u16": "u16", "__u8": "u8", "uint64_t": "u64", "uint32_t": "u32", "int64_t": "s64",
          "int32_t": "s32", "int16_t": "s16", "int8_t": "s8", "uint8_t": "u8", "uint16_t": "u16", "__kernel_size_t": "size_t"}
 _WORDS = re.compile(r"(?:(?:signed|unsigned|char|short|int|long)\s*)+")
+PER_CPU = "per_cpu("              # how the path of a per-CPU variable begins: ``per_cpu(sd_llc_size)``
 _TYPEDEFS = 16                   # a typedef of a typedef of …
 U128 = CType("unsigned __int128", 128, False)
 S128 = CType("__int128", 128, True)
@@ -147,6 +148,32 @@ class Types:
                     if found == name:
                         return ctype
         raise NotExecutable(self.file, 0, f"global variable {name}, which the tree does not declare")
+
+    def per_cpu(self, path: str) -> Type:
+        """The declared type of a per-CPU variable, ``per_cpu(x)``, or of a member of one, ``per_cpu(x).member``.
+
+        Raises NotExecutable when the tree declares no such variable.
+        """
+        name, _, below = path.removeprefix(PER_CPU).partition(")")
+        found = self._per_cpu(name)
+        if found is None:
+            raise NotExecutable(self.file, 0, f"per-CPU variable {name}, which the tree does not declare")
+        kind = self.pointed(self.named(found.replace("*", " ")), found.count("*"), found)
+        if not below:
+            return kind
+        if not isinstance(kind, Embedded):
+            raise NotExecutable(self.file, 0, f"member {below[1:]} of the per-CPU variable {name}")
+        return self.field(kind.name, below[1:])
+
+    def _per_cpu(self, name: str) -> str | None:
+        """The type text with which a per-CPU variable is declared or defined nearest to the file, or None."""
+        pattern = re.compile(rf"\bDE(?:CLARE|FINE)_PER_CPU\w*\s*\(([^;()]*),\s*{re.escape(name)}\s*\)")
+        for other in self.sources.seen(self.where):
+            if name in self.sources.tree.text(other):
+                match = pattern.search(self.sources.preprocessed(other).text)
+                if match:
+                    return " ".join(match[1].split())
+        return None
 
     # ---------------------------------------------------------------------------------------------- fields
     def field(self, struct: str, path: str) -> Type:

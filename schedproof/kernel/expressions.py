@@ -70,6 +70,14 @@ class Expressions(Lowering):
         """A call of the model's method: lowered by the calls' half."""
         raise NotImplementedError
 
+    def call_place(self, node: Node) -> FieldPlace:
+        """A call that stands for a variable, as ``per_cpu(x, cpu)``: lowered by the calls' half."""
+        raise NotImplementedError
+
+    def address_of(self, place: Place, node: Node) -> Value:
+        """``&place``."""
+        return self.memory.address(place, self.loc(node))
+
     def _number_literal(self, node: Node) -> Value:
         found = v.literal(p.text(node), self.loc(node))
         if found is None:
@@ -109,7 +117,7 @@ class Expressions(Lowering):
         if config.on(name) and config.value(name) is not None:          # as CONFIG_HZ
             config.consulted.add(name)
             return v.constant(config.value(name) or 0, INT, loc)
-        found = self.services.number(name, self.code.where, loc)
+        found = None if ("", name) in self.words.fields else self.services.number(name, self.code.where, loc)
         if found is not None:
             return found
         return self.memory.load(self.variable(node, name), loc)
@@ -135,6 +143,8 @@ class Expressions(Lowering):
             return self.variable(node, p.text(node))
         if node.type == "field_expression":
             return self._member(node)
+        if node.type == "call_expression":
+            return self.call_place(node)
         if node.type == "pointer_expression" and p.text(p.need(node, "operator", self.code)) == "*":
             argument = p.need(node, "argument", self.code)
             value = self.value(argument)
@@ -175,7 +185,7 @@ class Expressions(Lowering):
             return self.memory.load(self.place(node), self.loc(node))
         if argument.type == "pointer_expression" and p.text(argument).startswith("*"):
             return self.value(p.need(argument, "argument", self.code))       # &*p is p
-        return self.memory.address(self.place(argument), self.loc(node))
+        return self.address_of(self.place(argument), node)
 
     # ------------------------------------------------------------------------------------- local structs
     def local_struct(self, node: Node) -> LocalStruct | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
@@ -34,6 +34,7 @@ class Signature:
     owner: str = ""                  # a result that points into an object: to the member ``inner`` of this struct
     inner: str = ""
     maybe: bool = False              # … or is NULL
+    within: Mapping[int, tuple[str, str]] = field(default_factory=dict)     # see Lowering.within
 
 
 class Services(Protocol):
@@ -93,6 +94,7 @@ class Lowering:
         self.scopes: list[dict[str, Name]] = [{}]
         self.taken: set[str] = set()
         self.temporaries: set[str] = set()              # locals that are set once, before their only use
+        self.within: dict[str, tuple[str, str]] = {}    # parameter -> (struct, member) that container_of() says it is
         self.count = 0
 
     # ------------------------------------------------------------------------------------------- helpers
@@ -174,6 +176,13 @@ class Lowering:
                 self.out += self.memory.store(left, self.memory.load(right, self.loc(node)), self.loc(node))
             elif isinstance(left, LocalStruct) and isinstance(right, LocalStruct):
                 self.copy(node, left, right)
+
+    def lies_in(self, local: str, struct: str, member: str) -> None:
+        """Note that a parameter is a pointer to a member of an object."""
+        if not any(isinstance(x, LocalPlace) and x.name == local for x in self.scopes[0].values()):
+            return
+        if self.within.setdefault(local, (struct, member)) != (struct, member):
+            raise Mismatch(f"{local}, a pointer into {struct} and into {self.within[local][0]}")
 
     def find(self, name: str) -> Name | None:
         return next((s[name] for s in reversed(self.scopes) if name in s), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from schedproof.errors import NotExecutable
 from schedproof.kernel import layout
-from schedproof.kernel.declared import Embedded, Odd, Types
+from schedproof.kernel.declared import PER_CPU, Embedded, Odd, Types
 from schedproof.kernel.values import Value, arithmetic, as_number, constant, convert, truth
 from schedproof.lang.ctypes import INT, U8, U16, UINT, ULONG, CType, pointer, usual
 from schedproof.lang.syntax import Assign, Binary, Cond, Const, Do, Expr, Free, Load, Loc, Local, Stmt, Store
@@ -19,6 +19,7 @@ from schedproof.model.vocabulary import Declared, Vocabulary, fields_of, univers
 # Fields that hold an object's own number, unless the model declares them.
 INDEX_FIELDS = frozenset({("struct kvm_vcpu", "vcpu_idx"), ("struct rq", "cpu")})
 UNSIGNED = {8: U8, 16: U16, 32: UINT, 64: ULONG}
+CPU = "struct rq"               # a model's CPUs are its objects of this struct; per-CPU variables are fields of theirs
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Memory:
         try:
             if not place.owner:
                 return self.types.variable(place.path)
+            if place.path.startswith(PER_CPU):
+                return self.types.per_cpu(place.path)
             return self.types.field(place.owner, place.path)
         except NotExecutable as error:
             if error.line:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from schedproof.kernel.source import Again, Piece, Sources, Where, sources
 from schedproof.kernel.tree import Absent, Tree
 from schedproof.kernel.values import Value, constant
 from schedproof.lang.ctypes import INT, CType, pointer
-from schedproof.lang.syntax import Const, Loc, Local, Program
+from schedproof.lang.syntax import Assign, Const, Loc, Local, Program, Stmt, statements
 
 _DEEPEST = 40                     # calls inside calls; recursion is found before that
 
@@ -44,13 +44,15 @@ class Reader:
         self.sources: Sources = sources(self.tree, self.config)
         self.words = Words.of(self.model)
         vocabulary = self.words.vocabulary
-        self.kept = KEPT.union(vocabulary.outside, vocabulary.noop, vocabulary.constants)
+        variables = (path for struct, path in self.words.fields if not struct)      # ``current`` is a macro of the tree
+        self.kept = KEPT.union(vocabulary.outside, vocabulary.noop, vocabulary.constants, variables)
         self._stack: list[str] = []
         self._roots: list[tuple[str, Where]] = []
         self._types: dict[Where, Types] = {}
         self._signatures: dict[tuple[str, Where], Signature | None] = {}
         self._numbers: dict[tuple[str, Where], Value | None] = {}
         self._inside: dict[str, tuple[str, str, bool]] = {}  # program -> (struct, member, or NULL) of its result
+        self._lies_in: dict[str, dict[int, tuple[str, str]]] = {}    # program -> the same of its parameters
 
     def read(self, function: str, file: str) -> Program:
         """The program of a function. Raises Absent, NotExecutable and InputError."""
@@ -64,7 +66,7 @@ class Reader:
                     program = self._program(function, Where(file, file), Loc(file, 0), ())
                 except Again:                  # one macro more is known: what was read before may look different
                     for kept in (self.programs, self.macros, self.pieces, self._stack, self._signatures,
-                                 self._numbers, self._inside, self._types):
+                                 self._numbers, self._inside, self._lies_in, self._types):
                         kept.clear()
                     continue
                 self._roots.append((function, Where(file, file)))
@@ -84,7 +86,8 @@ class Reader:
         signature = self.signature(name, where)
         assert signature is not None
         owner, member, maybe = self._inside.get(program.name, ("", "", False))
-        return program.name, replace(signature, owner=owner, inner=member, maybe=maybe)
+        return program.name, replace(signature, owner=owner, inner=member, maybe=maybe,
+                                     within=self._lies_in[program.name])
 
     def _program(self, name: str, where: Where, loc: Loc, inner: tuple[tuple[str, str], ...]) -> Program:
         piece = self.sources.function(name, where)
@@ -145,6 +148,8 @@ class Reader:
                 ctype = pointer(outer[0]) if outer is not None else ctype
             ctypes.append(ctype)
         body = without_dead_code(work.body(p.need(code.node, "body", code), signature.result))
+        self._lies_in[known] = found = _members(work.within, params, body)
+        ctypes = [pointer(found[i][0]) if i in found else ctype for i, ctype in enumerate(ctypes)]
         result = signature.result
         if any(member for _, member in work.inside):
             if len(work.inside) > 1:
@@ -196,13 +201,26 @@ class Reader:
         except (Absent, NotExecutable):
             piece = self.sources.prototype(name, where)
         if piece is None:
-            return None
+            return self._operation(name, where)
         inside = self._within(piece, where)
         header = piece.text.split("{")[0].rstrip().rstrip(";")
         text = p.Expander(piece.file, lambda n, line: self.sources.macro(n, inside, line), self.kept).expand(
             header, piece.line)
         found = next((n for n in p.walk(p.parse(text + ";")) if n.type == "declaration"), None)
         return None if found is None else _signature(found, Types(self.sources, inside), name)
+
+    def _operation(self, name: str, where: Where) -> Signature | None:
+        """The signature of one of KVM's static calls: that of the member of ``struct kvm_x86_ops`` of its name."""
+        member = name.removeprefix("kvm_x86_")
+        found = self.sources.struct("struct kvm_x86_ops", where) if member != name else None
+        if found is None:
+            return None
+        for node in p.walk(p.parse(found[2] + ";")):
+            declarator = node.child_by_field_name("declarator") if node.type == "field_declaration" else None
+            if declarator is not None and any(n.type == "field_identifier" and p.text(n) == member
+                                              for n in p.walk(declarator)):
+                return _signature(node, Types(self.sources, Where(found[0], where.root)), name)
+        return None
 
     def number(self, name: str, where: Where, loc: Loc) -> Value | None:
         """The value of an enumerator; None for a name that is none. Raises NotExecutable for an odd expression."""
@@ -246,6 +264,13 @@ def _specialised(inner: Sequence[tuple[str, str]]) -> str:
     given = [(i, owner, member) for i, (owner, member) in enumerate(inner) if member]
     plain = [i for i, _, _ in given] == list(range(len(given)))
     return "".join(f"@{owner}.{member}" if plain else f"@{i}:{owner}.{member}" for i, owner, member in given)
+
+
+def _members(within: Mapping[str, tuple[str, str]], params: Sequence[str], body: tuple[Stmt, ...],
+             ) -> dict[int, tuple[str, str]]:
+    """Those parameters that container_of() says to point to a member of an object, and that are never set."""
+    changed = {x.name for x in statements(body) if isinstance(x, Assign)}
+    return {i: within[name] for i, name in enumerate(params) if name in within and name not in changed}
 
 
 def _signature(node: Any, types: Types, name: str) -> Signature:

@@ -29,7 +29,8 @@ class Vocabulary:
     scheduler feature is one under its bare name. ``ignore``: (struct, field path) -> why; a write to it is dropped,
     a read gives a ``Free`` value; a path covers everything below it; a global variable is under the struct "".
     ``noop``: C function -> why it does nothing for the model; its arguments are not evaluated, and where its result is
-    used, the result is ``Free``. ``constants``: name -> value, used instead of what the tree says.
+    used, the result is ``Free``. ``constants``: name -> value, used instead of what the tree says; of a function it is
+    the result of every call.
     """
 
     callees: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +102,8 @@ def fields_of(model: Any) -> dict[FieldKey, tuple[str, Declared]]:
 
     The struct is that of the declaration's universe, as ``struct sched_entity``. A declaration without a universe
     names its struct itself, ``c="struct kvm.last_boosted_vcpu"``: the model then has a single object of that struct.
-    A global variable, ``c="jiffies"``, is found under the struct "".
+    A global variable, ``c="jiffies"``, is found under the struct "", and so are ``current`` and the CPU that runs the
+    code, ``smp_processor_id``. A per-CPU variable, ``per=cpu, c="per_cpu(sd_llc_size)"``, is a field of ``struct rq``.
     Raises ModelError when two declarations name the same field.
     """
     found: dict[FieldKey, tuple[str, Declared]] = {}

@@ -8,14 +8,19 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from schedproof.errors import ModelError
+from schedproof.kernel import Tree
 from schedproof.kernel.compare import Comparison, Side, field_types
+from schedproof.kernel.functions import Read, read_function
+from schedproof.lang import syntax as s
 from schedproof.lang.ctypes import CType
 from schedproof.lang.interpret import Interpreter, Oracle
-from schedproof.lang.world import Key, make_world
+from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int, Pointer
 from schedproof.model.instance import Instance
+from schedproof.model.model import Model
 
 FAIR = "kernel/sched/fair.c"
 HEADER = "kernel/sched/sched.h"
@@ -24,7 +29,8 @@ HEADER = "kernel/sched/sched.h"
 # ------------------------------------------------------------------------------------------------ text
 def span(text: str, function: str) -> tuple[int, int]:
     """Where the first definition of a function with a body stands in a file: from its line to behind its brace."""
-    for found in re.finditer(rf"^(?:[a-z][^\n;#]*\b)?{function}\([^;{{]*\)\n\{{\n(?!\}})", text, re.MULTILINE):
+    header = rf"^(?:[a-z][^\n;#]*(?:\b|\n))?{function}\([^;{{]*\)\n\{{\n(?!\}})"
+    for found in re.finditer(header, text, re.MULTILINE):
         return found.start(), text.index("\n}\n", found.end()) + 3
     raise AssertionError(f"no {function}")
 
@@ -66,7 +72,7 @@ class _Recorder(Interpreter):
     """Does not look into calls of ``outside``: notes what they see, and lets them leave any state that hangs on it."""
 
     outside: frozenset[str] = frozenset()
-    pointers: Mapping[str, Sequence[int]]                      # the values of each variable that is a pointer
+    pointers: Mapping[str, Sequence[int]] = {}       # which objects a variable can point to, NULL included
     seed: int | None = None                          # small values in place of any, other ones for each seed
     types: Mapping[str, CType] = {}
     seen: list[tuple[object, ...]]
@@ -94,9 +100,8 @@ class _Recorder(Interpreter):
         return choose.randint(0, 3)
 
 
-def ran(instance: Instance, side: Side, given: Mapping[str, int | bool], seed: int | None = None,
-        types: Mapping[str, CType] | None = None) -> Ran:
-    """One run on an input of ``Comparison.input``; what it leaves out is 0."""
+def exact(instance: Instance, side: Side, given: Mapping[str, int | bool]) -> tuple[World, dict[Key, int | bool]]:
+    """A model's state with exact C values: variables such as ``load[qA]`` as given, the others 0."""
     variables: dict[str, tuple[str | None, Domain]] = {
         n: (u, d if d.sort == "Bool" else Int()) for n, (u, d) in instance.world.variables.items()}
     for name, constant in instance.scope.constants.items():
@@ -109,6 +114,13 @@ def ran(instance: Instance, side: Side, given: Mapping[str, int | bool], seed: i
         for key in world.keys(base):
             value = given.get(world.name(key), 0)
             memory[key] = bool(value) if domain.sort == "Bool" else int(value)
+    return world, memory
+
+
+def ran(instance: Instance, side: Side, given: Mapping[str, int | bool], seed: int | None = None,
+        types: Mapping[str, CType] | None = None) -> Ran:
+    """One run on an input of ``Comparison.input``; what it leaves out is 0."""
+    world, memory = exact(instance, side, given)
     recorder = _Recorder(world, memory, Oracle())
     recorder.pointers = {n: [int(c) for c in d.codes()] for n, (_, d) in instance.world.variables.items()
                          if isinstance(d, Pointer)}
@@ -134,3 +146,65 @@ def differs_with_some_callees(instance: Instance, left: Side, right: Side, found
     types = field_types(left.programs) | field_types(right.programs)
     return any(ran(instance, left, found.input, seed, types) != ran(instance, right, found.input, seed, types)
                for seed in range(seeds))
+
+
+def played(instance: Instance, side: Side, given: Mapping[str, int | bool | str],
+           args: Sequence[int | str]) -> tuple[int | bool | None, dict[str, int | bool]]:
+    """The value of one run on exact values, the model's methods included, and what it leaves behind.
+
+    Objects go by their names. Constants of the model that C fields stand for have their value unless given.
+    """
+    number = {o: i for names in instance.universes.values() for i, o in enumerate(names)} | {"NULL": s.NULL_CODE}
+    known: dict[str, int | bool] = {}
+    for name, constant in instance.scope.constants.items():
+        value = instance.world.constants[name]
+        universe = None if constant.per is None else instance.universes[instance.scope.universe_of(constant.per)]
+        for i, item in enumerate(value if isinstance(value, tuple) else (value,)):
+            known[name if universe is None else f"{name}[{universe[i]}]"] = item
+    known |= {k: number[v] if isinstance(v, str) else v for k, v in given.items()}
+    world, memory = exact(instance, side, known)
+    unknown = set(given) - {world.name(k) for k in memory}
+    assert not unknown, f"no variables: {unknown}"
+    done = Interpreter(world, memory, Oracle()).run(side.name, [number[a] if isinstance(a, str) else a for a in args])
+    return done.value, {world.name(k): v for k, v in done.memory.items()}
+
+
+# ------------------------------------------------------------------------------------------------ programs
+def loads(program: s.Program) -> set[str]:
+    """The variables that a program itself reads."""
+    return {e.var for x in s.statements(program.body) for e in s.expressions(x) if isinstance(e, s.Load)}
+
+
+def stores(program: s.Program) -> set[str]:
+    """The variables that a program itself writes."""
+    return {x.var for x in s.statements(program.body) if isinstance(x, s.Store)}
+
+
+def frees(program: s.Program) -> set[str]:
+    """What a program takes for any value."""
+    return {e.why for x in s.statements(program.body) for e in s.expressions(x) if isinstance(e, s.Free)}
+
+
+# ------------------------------------------------------------------------------------------------ answers
+@lru_cache(maxsize=64)
+def read_whole(tree: Tree, model: type[Model], function: str) -> Read:
+    """A function of a real tree, which must be readable."""
+    found = read_function(tree, function, model.kernel_functions()[function], model)
+    assert found.status == "read", found.reason
+    return found
+
+
+def side_of(tree: Tree, model: type[Model], function: str) -> Side:
+    """One side of a comparison: a function of a tree among the model's own methods."""
+    return Side(function, {**model.programs, **read_whole(tree, model, function).programs})
+
+
+def sides(tree: Tree, model: type[Model], function: str, *steps: tuple[str, str]) -> tuple[Side, Side]:
+    """A function of a tree, and the same with its text edited."""
+    file = model.kernel_functions()[function]
+    text = tree.text(file)
+    after = edited(text, function, *steps)
+    assert after != text
+    read = read_function(tree.with_files({file: after}), function, file, model)
+    assert read.status == "read", read.reason
+    return side_of(tree, model, function), Side(function, {**model.programs, **read.programs})
