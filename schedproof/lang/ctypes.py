@@ -73,6 +73,11 @@ def promote(ctype: CType) -> CType:
     return INT if not ctype.struct and ctype.bits < 32 else ctype
 
 
+def shift_limit(ctype: CType | None) -> int:
+    """The amounts by which a value of a type can be shifted lie below this: nothing narrower than int is shifted."""
+    return 64 if ctype is None else max(ctype.bits, INT.bits)
+
+
 def usual(left: CType, right: CType) -> CType:
     """The common type of two operands after the usual arithmetic conversions."""
     left, right = promote(left), promote(right)

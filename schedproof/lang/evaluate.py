@@ -11,7 +11,7 @@ import z3
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
-from schedproof.lang.ctypes import BOOL
+from schedproof.lang.ctypes import BOOL, shift_limit
 from schedproof.lang.paths import UNSURE, Choice, CutRecord, Fault, Path, SitePath, Split, SplitHere, alive, join
 from schedproof.lang.terms import Value
 from schedproof.lang.world import World
@@ -199,7 +199,7 @@ class Evaluator:
             if zero is not False:
                 self.faults.append(Fault(zero, e.loc, "division by zero"))
             self.overflow(e, left, right, path)
-        bits = e.ctype.bits if e.ctype is not None else 64
+        bits = shift_limit(e.ctype)
         if e.op in ("<<", ">>") and isinstance(right, int) and not 0 <= right < bits:
             raise NotExecutable(e.loc.file, e.loc.line, f"shift by {int(right)}")
         value = t.arithmetic(e.op, left, right, self.bounds, bits)

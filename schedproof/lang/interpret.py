@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from schedproof.errors import ModelError
 from schedproof.lang import syntax as s
-from schedproof.lang.ctypes import CType
+from schedproof.lang.ctypes import CType, shift_limit
 from schedproof.lang.terms import c_divide, c_remainder
 from schedproof.lang.world import Key, World, make_world
 
@@ -291,7 +291,7 @@ class Interpreter:
             return _COMPARE[e.op](a, b)
         if e.op in ("/", "%") and b == 0:
             raise ModelError("division by zero", e.loc.file, e.loc.line)
-        if e.op in ("<<", ">>") and not 0 <= b < (e.ctype.bits if e.ctype is not None else 64):
+        if e.op in ("<<", ">>") and not 0 <= b < shift_limit(e.ctype):
             raise ModelError(f"shift by {b}", e.loc.file, e.loc.line)
         if e.op in ("/", "%") and b == -1 and e.ctype is not None and e.ctype.signed and a == e.ctype.low:
             raise ModelError("division whose result does not fit", e.loc.file, e.loc.line)
