@@ -149,6 +149,7 @@ int switch_types(long a, u32 b, s8 c)
 	switch (b) {
 	case -1: r += 10; break;
 	case 1L << 31: r += 20; break;
+	case -2L: r += 30; break;
 	}
 	switch (c) {
 	case -1: r += 100; break;
@@ -157,6 +158,7 @@ int switch_types(long a, u32 b, s8 c)
 	}
 	switch ((int)a) {
 	case 0xffffffffU: r += 1000; break;
+	case 0x100000003: r += 3000; break;
 	}
 	switch (b > 3) {
 	case 0: r += 5000;
