@@ -20,7 +20,8 @@ _DROPPED = re.compile(r"\b(?:const|volatile|static|extern|inline|register|restri
                       r"|_Atomic|__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\))\b|__attribute__\s*\(\(.*?\)\)")
 _MORE = {"__u64": "u64", "__s64": "s64", "__u32": "u32",
          "__s32": "s32", "__u16": "u16", "__u8": "u8", "uint64_t": "u64", "uint32_t": "u32", "int64_t": "s64",
-         "int32_t": "s32", "int16_t": "s16", "int8_t": "s8", "uint8_t": "u8", "uint16_t": "u16", "__kernel_size_t": "size_t"}
+         "int32_t": "s32", "int16_t": "s16", "int8_t": "s8", "uint8_t": "u8", "uint16_t": "u16",
+         "__kernel_size_t": "size_t"}
 _WORDS = re.compile(r"(?:(?:signed|unsigned|char|short|int|long)\s*)+")
 PER_CPU = "per_cpu("              # how the path of a per-CPU variable begins: ``per_cpu(sd_llc_size)``
 _TYPEDEFS = 16                   # a typedef of a typedef of …

@@ -156,7 +156,7 @@ class Statements(Jumps):
     def _fill(self, node: Node, struct: LocalStruct, path: str, given: dict[str, Value]) -> None:
         """Set every member of a local struct; those that were used are taken out of ``given``."""
         loc = self.loc(node)
-        for name in self.types.separate(struct.kind):
+        for name in self.members(node, struct):
             inner, here = self.member_of(node, struct, name), f"{path}.{name}"
             if isinstance(inner, LocalStruct):
                 self._fill(node, inner, here, given)

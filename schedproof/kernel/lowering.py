@@ -154,10 +154,17 @@ class Lowering:
         self.taken.add(unique)
         return unique
 
+    def members(self, node: Node, struct: LocalStruct) -> dict[str, Type]:
+        """The members of a local struct and their types."""
+        try:
+            return self.types.separate(struct.kind)
+        except NotExecutable as error:
+            self.fail(node, f"the local {struct.name}: {error.construct}")
+
     def member_of(self, node: Node, struct: LocalStruct, name: str) -> LocalPlace | LocalStruct:
         """A member of a local struct."""
         if name not in struct.members:
-            found = self.types.separate(struct.kind).get(name)
+            found = self.members(node, struct).get(name)
             if isinstance(found, CType):
                 struct.members[name] = LocalPlace(self.unique(f"{struct.name}.{name}"), found)
             elif isinstance(found, Embedded):
@@ -170,7 +177,7 @@ class Lowering:
         """Assign one local struct to another."""
         if to.kind != source.kind:
             self.fail(node, f"assignment of structs: {p.shown(node)}")
-        for name in self.types.separate(to.kind):
+        for name in self.members(node, to):
             left, right = self.member_of(node, to, name), self.member_of(node, source, name)
             if isinstance(left, LocalPlace) and isinstance(right, LocalPlace):
                 self.out += self.memory.store(left, self.memory.load(right, self.loc(node)), self.loc(node))

@@ -161,8 +161,8 @@ class Bench:
             here = f"at_{outer}(i)->{member}" if outer else f"the_{n}[i]"
             out += [f"static {o.ctype} the_{n}[{size}];" if not outer else "",
                     f"static {o.ctype} *at_{n}(long i) {{ return i < 0 ? NULL : &{here}; }}",
-                    f"static long of_{n}({o.ctype} *p) {{ for (int i = 0; i < {size}; i++) if (p == at_{n}(i)) return i;",
-                    "return p ? -2 : -1; }"]
+                    f"static long of_{n}({o.ctype} *p) {{",
+                    f"for (int i = 0; i < {size}; i++) if (p == at_{n}(i)) return i;", "return p ? -2 : -1; }"]
         out += ["void links(void) {"]
         for link in self.links.values():
             if self.embedded.get(self._target(link), ("", ""))[1] == link.c:
@@ -287,7 +287,8 @@ class Bench:
 
     def _state(self, seed: int) -> dict[Key, int]:
         """A state by number: drawing its many fields one by one would take most of the time."""
-        choose, state = random.Random(seed), {}
+        choose = random.Random(seed)
+        state: dict[Key, int] = {}
         for key in self.keys:
             domain = self.variables[key[0]]
             if isinstance(domain, Pointer):

@@ -114,20 +114,26 @@ enum flags { FIRST = BIT(0), SECOND = BIT(1), TOP = BIT(31) };
 u64 literals(u32 a) {
 	u64 r = a + 0x80000000 + 010 + 'a' - 4294967295U;
 	r = r * 31 + (-1 < 0x7fffffff) + (-1 < 0x80000000) + (-1 < 2147483648) + (-1 < 0xffffffffffffffff) + (-1 < 1U);
-	return r * 31 + 0b101 + '\n' + '\\' + '\'' + '\0' + 0ULL - 3l + sizeof(0xffffffff) + sizeof(4294967296) + sizeof('a');
+	r = r * 31 + 0b101 + '\n' + '\\' + '\'' + '\0' + 0ULL - 3l;
+	return r * 31 + sizeof(0xffffffff) + sizeof(4294967296) + sizeof('a');
 }
 u64 sizes(int a, u8 b, bool c) {
 	u64 r = sizeof(u8) + 3 * sizeof(int) + 5 * sizeof(unsigned long) + 7 * sizeof(bool) + 11 * sizeof(char *);
 	r = r * 31 + sizeof a + sizeof(b) * 3 + sizeof(b + 1) * 5 + sizeof c * 7 + sizeof(a == b) + sizeof(a++);
-	return r * 31 + sizeof(short) + sizeof(u128) * 3 + sizeof(enum sign) * 5 + sizeof(number_t) * 7 + sizeof(a + 1L) + a;
+	r = r * 31 + sizeof(a + 1L) + 3 * sizeof(b + c);
+	return r * 31 + sizeof(short) + sizeof(u128) * 3 + sizeof(enum sign) * 5 + sizeof(number_t) * 7 + a;
 }
 u64 wide_products(u64 a, u64 b, u32 n) {
 	u128 p = (u128)a * b;
 	n &= 63;
-	return (u64)(p >> 64) * 31 + (u64)p + (u64)(p >> n) + (u64)((p + a) / 3) + (p > a) + (u64)(((u128)a << 64) >> (n + 32));
+	return (u64)(p >> 64) * 31 + (u64)p + (u64)(p >> n) + (u64)((p + a) / 3) + (p > a) +
+		(u64)(((u128)a << 64) >> (n + 32));
 }
 long signs(enum sign a, long b) { return (a < 0) + 2 * (a < ABOVE) + 4 * (a == BELOW) + 8 * (a < b) + 100 * (long)a; }
-long typedefs(long a) { sign_t s = a; number_t n = a; return (number_t)(a) + (s < 0) + (u8)(a) - (u32)-1 * (u64)~a + (long)s * 3 + n; }
+long typedefs(long a) {
+	sign_t s = a; number_t n = a;
+	return (number_t)(a) + (s < 0) + (u8)(a) - (u32)-1 * (u64)~a + (long)s * 3 + n;
+}
 long colours(enum colour a, int b) { return (a - 7 < 0) + 2 * (a > b) + 4 * (a == BLUE ? LAST : GREEN) + a; }
 u64 wide_enumerators(int a, long b) {
 	u64 r = WIDE + a + (a < WIDE) + 3 * (WIDE + WIDE);

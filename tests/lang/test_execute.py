@@ -499,7 +499,7 @@ def wrapped(value: int, ctype: CType) -> int:
     return value - 2**ctype.bits if ctype.signed and value >= 2 ** (ctype.bits - 1) else value
 
 
-class Zero(Exception):
+class Odd(Exception):
     pass
 
 
@@ -520,8 +520,9 @@ def by_hand(e: s.Expr, x: int) -> int:
             value = by_hand(e.then if test else e.other, x)
         case s.Binary():
             a, b = by_hand(e.left, x), by_hand(e.right, x)
-            if e.op in "/%" and b == 0:
-                raise Zero
+            assert e.ctype is not None
+            if e.op in "/%" and (b == 0 or b == -1 and e.ctype.signed and a == e.ctype.low):
+                raise Odd
             quotient = 0 if e.op not in "/%" else -(abs(a) // abs(b)) if (a < 0) != (b < 0) else abs(a) // abs(b)
             value = {
                 "+": a + b,
@@ -554,9 +555,9 @@ def test_c_arithmetic_is_the_same_three_ways(e):
         value, *faults = look([number])
         try:
             expected = by_hand(e, number)
-        except Zero:
+        except Odd:
             assert any(faults)
-            with pytest.raises(ModelError, match="division by zero"):
+            with pytest.raises(ModelError, match="division"):
                 Interpreter(world, {("x", None): number}, Oracle()).run("f", [])
             continue
         assert not any(faults)
