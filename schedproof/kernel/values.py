@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from schedproof.lang.ctypes import BOOL, INT, LONG, UINT, ULONG, CType, promote, shift_limit, usual
+from schedproof.lang.ctypes import BOOL, INT, LONG, UINT, ULONG, CType, promote, shift_width, usual
 from schedproof.lang.syntax import NULL_CODE, Binary, Cast, Cond, Const, Expr, Loc, Local, Unary
 
 MARKERS = 4096             # no object lies below this address
@@ -163,7 +163,7 @@ def arithmetic(op: str, left: Value, right: Value, loc: Loc) -> Value:
 def _fold(op: str, left: int, right: int, ctype: CType) -> int | None:
     """A constant result; None where it is left to the run (division by zero, odd shifts)."""
     if op in ("<<", ">>"):
-        if not 0 <= right < shift_limit(ctype):
+        if not 0 <= right < shift_width(ctype):
             return None
         return left << right if op == "<<" else left >> right
     if op in ("/", "%"):
