@@ -188,7 +188,8 @@ WEIGHTS = [
 def test_wake_affine_weight(real_tree: Tree, here: int, there: int, wakee: int, waker: int, sync: int,
                             capacity: tuple[int, int], percent: int, chosen: int):
     """A task brings its average * h_load / (load_avg + 1), rounded down; the averages are set for what is wanted."""
-    state = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here, "h_load__cfs1": there, "cpu_capacity__cpu0": capacity[0],
+    state = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here, "h_load__cfs1": there,
+             "cpu_capacity__cpu0": capacity[0],
              "cpu_capacity__cpu1": capacity[1], "imbalance_pct__sd": percent,
              "cfs_rq_of__task0": "cfs0", "cfs_rq_of__task1": "cfs1",
              "task_load__task0": brought(waker, here), "task_load__task1": brought(wakee, there)}
