@@ -216,13 +216,13 @@ class _Arena:
             values = {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
             if z3.eq(linear, asked) or self._shows(asked, constants, values):
                 return values
-        met = self._sample(asked, constants, SAMPLES // 4)
+        met = self._sample(asked, constants, SAMPLES)
         if met is not None:
             return met
         answer, model = _ask([asked, *limits])
         if model is not None:
             return {n: _value(model.eval(c, model_completion=True)) for n, c in constants.items()}
-        return answer if answer == z3.unsat else self._sample(asked, constants, SAMPLES) or z3.unknown
+        return answer if answer == z3.unsat else self._sample(asked, constants, 2 * SAMPLES) or z3.unknown
 
     @staticmethod
     def _shows(asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef], values: Mapping[str, int | bool]) -> bool:

@@ -58,7 +58,7 @@ def lowered(make_tree, text: str, name: str = "f", model: type = Small):
     return read(make_tree({FILE: HEAD + text}), name, FILE, Config(), model)
 
 
-def run(make_tree, text: str, args: list[int | str], **given: object):
+def run(make_tree, text: str, args: list[int | str], **given: int | bool | str):
     state = {k.replace("__", "[") + "]" if "__" in k else k: v for k, v in given.items()}
     side = Side("f", {**Small.programs, **lowered(make_tree, text)})
     return played(Small.variant("v1"), side, state, args)
