@@ -190,8 +190,8 @@ WEIGHTS = [
 def test_wake_affine_weight(real_tree: Tree, here: int, there: int, wakee: int, waker: int, sync: int,
                             capacity: tuple[int, int], percent: int, chosen: int):
     """A task brings its average * h_load / (load_avg + 1), rounded down; the averages are set for what is wanted."""
-    state: dict[str, Any] = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here, "h_load__cfs1": there,
-             "cpu_capacity__cpu0": capacity[0],
+    state: dict[str, Any] = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here,
+                             "h_load__cfs1": there, "cpu_capacity__cpu0": capacity[0],
              "cpu_capacity__cpu1": capacity[1], "imbalance_pct__sd": percent,
              "cfs_rq_of__task0": "cfs0", "cfs_rq_of__task1": "cfs1",
              "task_load__task0": brought(waker, here), "task_load__task1": brought(wakee, there)}
@@ -330,8 +330,7 @@ DIFFERENT: dict[str, dict[str, Steps]] = {
         "a cast": ((r"current_load > this_eff_load", "(s64)current_load > this_eff_load"),),
         "unsigned": ((r"s64 this_eff_load", "u64 this_eff_load"),),
         "the waker's load": ((r"task_load = task_h_load\(p\)", "task_load = task_h_load(current)"),),
-        "queues swapped": ((r"this_eff_load = cpu_load\(cpu_rq\(this_cpu\)\)",
-                            "this_eff_load = cpu_load(cpu_rq(prev_cpu))"),),
+        "biased both ways": ((r"this_eff_load \*= 100;", "this_eff_load *= 100 + (sd->imbalance_pct - 100) / 2;"),),
         "early return inverted": ((CHOICE, "return this_eff_load < prev_eff_load ? nr_cpumask_bits : this_cpu;"),),
     },
 }
