@@ -39,7 +39,7 @@ def this_cpu(e: Expressions, node: Node) -> Expr:
     """The number of the CPU that runs the code."""
     found = e.words.fields.get(("", "smp_processor_id"))
     if found is None or not isinstance(found[1], Pointer) or found[1].target.ctype != CPU:
-        e.fail(node, f"the CPU that runs this, which the model does not declare: {p.shown(node)}")
+        e.fail(node, f"per-CPU variable of the running CPU, which the model does not declare: {p.shown(node)}")
     return Load(found[0], None, e.loc(node), pointer(CPU))
 
 
