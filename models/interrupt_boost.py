@@ -69,7 +69,7 @@ class InterruptBoost(Model):
 
     asleep = Bool(per=task)                                          # its state is not TASK_RUNNING
     on_rq = Range(0, 2, per=task, c="on_rq", init=1)                 # 1: TASK_ON_RQ_QUEUED; 2: TASK_ON_RQ_MIGRATING
-    sched_delayed = Bool(per=task, c="se.sched_delayed")             # asleep, and not dequeued yet (DELAY_DEQUEUE, 6.12)
+    sched_delayed = Bool(per=task, c="se.sched_delayed")             # asleep, not dequeued yet (DELAY_DEQUEUE, 6.12)
 
     this_cpu = Pointer(cpu, null=False, init="cpu0", c="smp_processor_id")   # where the functions run
     current = Pointer(task, null=False, init="task0", c="current")           # who runs them

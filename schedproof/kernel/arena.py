@@ -188,13 +188,13 @@ class Arena:
             values = {n: value_of(model.eval(c, model_completion=True)) for n, c in constants.items()}
             if z3.eq(linear, asked) or self._shows(asked, constants, values):
                 return values
-        met = self._sample(asked, constants, SAMPLES // 4)
+        met = self._sample(asked, constants, SAMPLES)
         if met is not None:
             return met
         answer, model = ask([asked, *limits])
         if model is not None:
             return {n: value_of(model.eval(c, model_completion=True)) for n, c in constants.items()}
-        return answer if answer == z3.unsat else self._sample(asked, constants, SAMPLES) or z3.unknown
+        return answer if answer == z3.unsat else self._sample(asked, constants, 2 * SAMPLES) or z3.unknown
 
     def never(self, asked: t.Value) -> bool:
         """Whether a condition is shown to hold for no input."""

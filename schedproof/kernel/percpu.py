@@ -39,7 +39,7 @@ def this_cpu(e: Expressions, node: Node) -> Expr:
     """The number of the CPU that runs the code."""
     found = e.words.fields.get(("", "smp_processor_id"))
     if found is None or not isinstance(found[1], Pointer) or found[1].target.ctype != CPU:
-        e.fail(node, f"the CPU that runs this, which the model does not declare: {p.shown(node)}")
+        e.fail(node, f"per-CPU variable of the running CPU, which the model does not declare: {p.shown(node)}")
     return Load(found[0], None, e.loc(node), pointer(CPU))
 
 
@@ -91,9 +91,10 @@ def _read(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
     """``per_cpu(x, cpu)``, ``this_cpu_read(x)``: a constant of the vocabulary, or the variable of that CPU."""
     if args and p.text(args[0]) in e.words.vocabulary.constants:
         return e.value(args[0])
-    place = _of_number(e, node, args) if p.text(p.need(node, "function", e.code)) == "per_cpu" else (
-        _count(e, node, args, 1) or _of_this(e, node, args))
-    return e.memory.load(place, e.loc(node))
+    if p.text(p.need(node, "function", e.code)) == "per_cpu":
+        return e.memory.load(_of_number(e, node, args), e.loc(node))
+    _count(e, node, args, 1)
+    return e.memory.load(_of_this(e, node, args), e.loc(node))
 
 
 def _write(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:

@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from schedproof.errors import ModelError
 from schedproof.kernel import Tree
@@ -186,12 +185,16 @@ def frees(program: s.Program) -> set[str]:
 
 
 # ------------------------------------------------------------------------------------------------ answers
-@lru_cache(maxsize=64)
+_READ: dict[tuple[Tree, str, str], Read] = {}
+
+
 def read_whole(tree: Tree, model: type[Model], function: str) -> Read:
     """A function of a real tree, which must be readable."""
-    found = read_function(tree, function, model.kernel_functions()[function], model)
-    assert found.status == "read", found.reason
-    return found
+    key = (tree, model.__qualname__, function)
+    if key not in _READ:
+        _READ[key] = read_function(tree, function, model.kernel_functions()[function], model)
+    assert _READ[key].status == "read", _READ[key].reason
+    return _READ[key]
 
 
 def side_of(tree: Tree, model: type[Model], function: str) -> Side:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedproof.kernel import Tree
@@ -113,7 +115,8 @@ def test_wake_up_of_a_sleeper(real_tree: Tree):
 
 def test_wake_up_of_nobody(real_tree: Tree):
     """Nobody waits, or who waits is awake already: not ready, and the caller is told so."""
-    for given in ({}, {"waiter__vcpu1": "task1"}, {"waiter__vcpu0": "task0", "asleep__task0": True}):
+    cases: list[dict[str, Any]] = [{}, {"waiter__vcpu1": "task1"}, {"waiter__vcpu0": "task0", "asleep__task0": True}]
+    for given in cases:
         value, after = play(real_tree, "kvm_vcpu_wake_up", ["vcpu1"], **given)
         assert value == 0 and not after["ready[vcpu1]"] and not after["ready[vcpu0]"]
 
@@ -144,7 +147,7 @@ def test_sched_out_keeps_ready(real_tree: Tree):
 
 def test_sched_out_of_encrypted_registers(real_tree: Tree):
     """6.1 leaves the flag as it was, for its reader asks for the encryption itself; 6.12 sets it."""
-    given = {"current": "task0", "this_cpu": "cpu0", "on_rq__task0": 1, "wants_to_run__vcpu0": True}
+    given: dict[str, Any] = {"current": "task0", "this_cpu": "cpu0", "on_rq__task0": 1, "wants_to_run__vcpu0": True}
     for protected, expected in ((False, False), (True, new(real_tree))):
         _, after = play(real_tree, "kvm_sched_out", ["vcpu0", "task1"], state_protected__vcpu0=protected, **given)
         assert after["preempted_in_kernel[vcpu0]"] == expected

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedproof.kernel import Reader, Tree
@@ -83,7 +85,7 @@ def test_the_types_are_those_of_the_tree(real_tree: Tree):
 
 
 # ------------------------------------------------------------------------------------------------ plain runs
-def play(tree: Tree, function: str, args: list[int | str], cpus: int = 2, tasks: int = 2, **given: object):
+def play(tree: Tree, function: str, args: list[int | str], cpus: int = 2, tasks: int = 2, **given: int | str):
     """One run; ``wakee_flips__task0=3`` sets wakee_flips[task0]."""
     state = {k.replace("__", "[") + "]" if "__" in k else k: v for k, v in given.items()}
     instance = WakeAffine.variant("v6.1", cpus=cpus, tasks=tasks)
@@ -145,7 +147,7 @@ def test_wake_affine_idle(real_tree: Tree, busy: tuple[int, ...], sync: int, run
     """On CPU 0 for a wakee of CPU 1, in one cache. Since 6.12 tasks with a delayed dequeue are not counted."""
     if chosen is None:
         chosen = 0 if real_tree.version() >= (6, 12, 0) else NEITHER
-    state = {f"curr__cpu{i}": f"task{i}" if i in busy else f"swapper{i}" for i in range(2)}
+    state: dict[str, Any] = {f"curr__cpu{i}": f"task{i}" if i in busy else f"swapper{i}" for i in range(2)}
     state |= {f"nr_running__cpu{i}": n for i, n in enumerate(running)}
     value, _ = play(real_tree, "wake_affine_idle", [0, 1, sync], h_nr_queued__cfs0=running[0],
                     h_nr_runnable__cfs0=running[0] - delayed, **state)
@@ -153,7 +155,7 @@ def test_wake_affine_idle(real_tree: Tree, busy: tuple[int, ...], sync: int, run
 
 
 def test_wake_affine_idle_in_two_caches(real_tree: Tree):
-    state = {"curr__cpu0": "swapper0", "curr__cpu1": "task1", "nr_running__cpu1": 1}
+    state: dict[str, Any] = {"curr__cpu0": "swapper0", "curr__cpu1": "task1", "nr_running__cpu1": 1}
     assert play(real_tree, "wake_affine_idle", [0, 1, 0], **state)[0] == 0
     assert play(real_tree, "wake_affine_idle", [0, 1, 0], sd_llc_id__cpu1=1, **state)[0] == NEITHER
     assert play(real_tree, "wake_affine_idle", [0, 1, 0], ttwu_pending__cpu0=True, **state)[0] == NEITHER
@@ -188,7 +190,8 @@ WEIGHTS = [
 def test_wake_affine_weight(real_tree: Tree, here: int, there: int, wakee: int, waker: int, sync: int,
                             capacity: tuple[int, int], percent: int, chosen: int):
     """A task brings its average * h_load / (load_avg + 1), rounded down; the averages are set for what is wanted."""
-    state = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here, "h_load__cfs1": there, "cpu_capacity__cpu0": capacity[0],
+    state: dict[str, Any] = {"load_avg__cfs0": here, "load_avg__cfs1": there, "h_load__cfs0": here,
+                             "h_load__cfs1": there, "cpu_capacity__cpu0": capacity[0],
              "cpu_capacity__cpu1": capacity[1], "imbalance_pct__sd": percent,
              "cfs_rq_of__task0": "cfs0", "cfs_rq_of__task1": "cfs1",
              "task_load__task0": brought(waker, here), "task_load__task1": brought(wakee, there)}
@@ -321,14 +324,13 @@ DIFFERENT: dict[str, dict[str, Steps]] = {
                                 "this_eff_load *= capacity_of(this_cpu)"),
                                (r"prev_eff_load \*= capacity_of\(this_cpu\)",
                                 "prev_eff_load *= capacity_of(prev_cpu)")),
-        "wakee stays in the load": ((r"^\tprev_eff_load -= task_load;\n", ""),),
+        "operands swapped": ((r"prev_eff_load -= task_load;", "prev_eff_load = task_load - prev_eff_load;"),),
         "> to >=": ((r"current_load > this_eff_load", "current_load >= this_eff_load"),),
         "re-check dropped": ((TOO_MUCH, ""),),
         "a cast": ((r"current_load > this_eff_load", "(s64)current_load > this_eff_load"),),
         "unsigned": ((r"s64 this_eff_load", "u64 this_eff_load"),),
         "the waker's load": ((r"task_load = task_h_load\(p\)", "task_load = task_h_load(current)"),),
-        "queues swapped": ((r"this_eff_load = cpu_load\(cpu_rq\(this_cpu\)\)",
-                            "this_eff_load = cpu_load(cpu_rq(prev_cpu))"),),
+        "biased both ways": ((r"this_eff_load \*= 100;", "this_eff_load *= 100 + (sd->imbalance_pct - 100) / 2;"),),
         "early return inverted": ((CHOICE, "return this_eff_load < prev_eff_load ? nr_cpumask_bits : this_cpu;"),),
     },
 }
