@@ -23,7 +23,7 @@ HEADER = "kernel/sched/sched.h"
 # ------------------------------------------------------------------------------------------------ text
 def span(text: str, function: str) -> tuple[int, int]:
     """Where the first definition of a function with a body stands in a file: from its line to behind its brace."""
-    for found in re.finditer(rf"^[a-z][^\n;#]*\b{function}\([^;{{]*\)\n\{{\n(?!\}})", text, re.MULTILINE):
+    for found in re.finditer(rf"^(?:[a-z][^\n;#]*)?\b{function}\([^;{{]*\)\n\{{\n(?!\}})", text, re.MULTILINE):
         return found.start(), text.index("\n}\n", found.end()) + 3
     raise AssertionError(f"no {function}")
 
