@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -86,9 +86,6 @@ class _Outside(Interpreter):
             return super().call(name, args, *rest)
         self.seen.append((name, *(int(a) for a in args)))
         return self.answers.get(name, 0)
-
-
-Run = Callable[..., tuple[Any, Callable[[str, int], int], list[tuple[Any, ...]]]]
 
 
 def run_in(tree: Tree, name: str, *args: int, answers: Mapping[str, int] | None = None,
@@ -174,18 +171,18 @@ def test_an_emptied_group_while_it_is_throttled(tree_61: Tree, tree_612: Tree):
 
     assert weight(tree_61) == 2 and weight(tree_612) == N0
     assert weight(tree_61, throttle_count={QA: 1}) == N0
-    half = {"load": {QA: N0}, "tg_load_avg": 1024}
+    half: dict[str, Any] = {"load": {QA: N0}, "tg_load_avg": 1024}
     assert weight(tree_61, **half) == weight(tree_612, **half) == N0 // 2
     assert weight(tree_612, throttle_count={QA: 1}, **half) == N0
 
 
 # --------------------------------------------------------------------------------------------------- place_entity
-SLEEP = dict(sysctl_sched_latency=6 * MS, sysctl_sched_min_granularity=750_000, weight=N0)
+SLEEP: dict[str, Any] = dict(sysctl_sched_latency=6 * MS, sysctl_sched_min_granularity=750_000, weight=N0)
 
 
 def test_place_entity_of_6_1_gives_a_sleeper_half_a_latency(tree_61: Tree):
     def placed(initial: int = 0, **state: Any) -> int:
-        given = {**SLEEP, "min_vruntime": {QVM: 100 * MS}, **state}
+        given: dict[str, Any] = {**SLEEP, "min_vruntime": {QVM: 100 * MS}, **state}
         _, memory, calls = run_in(tree_61, "place_entity", QVM, GA, initial, answers={"sched_vslice": 3 * MS}, **given)
         assert calls == ([("sched_vslice", QVM, GA)] if initial else [])
         return int(memory["vruntime", GA])
@@ -203,7 +200,7 @@ def test_place_entity_of_6_1_gives_a_sleeper_half_a_latency(tree_61: Tree):
 
 def test_place_entity_of_6_12_keeps_the_lag(tree_612: Tree):
     """One competitor of the same weight: a lag of 1 ms is inflated to 2, which is 1 when the entity has joined."""
-    given = dict(sysctl_sched_base_slice=3 * MS, weight=N0, avg_load={QVM: 1024}, nr_running={QVM: 1},
+    given: dict[str, Any] = dict(sysctl_sched_base_slice=3 * MS, weight=N0, avg_load={QVM: 1024}, nr_running={QVM: 1},
                  zero_vruntime={QVM: 50 * MS})
     for lag in (MS, -MS, 0):
         _, memory, _ = run_in(tree_612, "place_entity", QVM, GA, 0, vlag={GA: lag}, **given)
@@ -227,7 +224,8 @@ def test_update_curr_charges_the_queue_and_the_entity(real_tree: Tree):
 
 def test_account_cfs_rq_runtime(real_tree: Tree):
     def charge(delta: int, **state: Any) -> tuple[dict[Key, Any], list[tuple[Any, ...]]]:
-        given = dict(quota=40 * MS, sysctl_sched_cfs_bandwidth_slice=5000, runtime_remaining={QVM: 2 * MS}) | state
+        given: dict[str, Any] = dict(quota=40 * MS, sysctl_sched_cfs_bandwidth_slice=5000,
+                                     runtime_remaining={QVM: 2 * MS}) | state
         return run_in(real_tree, "__account_cfs_rq_runtime", QVM, delta, **given)[1:]
 
     memory, calls = charge(MS)
@@ -272,8 +270,8 @@ def test_throttle_cfs_rq_asks_the_pool_once_more(real_tree: Tree):
     assert (value, memory["throttled", QVM], memory["runtime_remaining", QVM]) == (0, 0, 1)
     assert calls == [("start_cfs_bandwidth", QVM)]
     queued = "h_nr_queued" if "h_nr_queued" in real_tree.text("kernel/sched/sched.h") else "h_nr_running"
-    value, memory, calls = run_in(real_tree, "throttle_cfs_rq", QVM, quota=40 * MS, on_rq=1, rq_nr_running=5, **{
-        queued: {QVM: 2, ROOT: 3}})
+    given: dict[str, Any] = {queued: {QVM: 2, ROOT: 3}}
+    value, memory, calls = run_in(real_tree, "throttle_cfs_rq", QVM, quota=40 * MS, on_rq=1, rq_nr_running=5, **given)
     assert (value, memory["throttled", QVM], memory[queued, ROOT], memory["rq_nr_running", CPU0]) == (1, 1, 1, 3)
     assert [c[0] for c in calls] == ["start_cfs_bandwidth", "list_add_tail_rcu", "walk_tg_tree_from", "dequeue_entity"]
     assert calls[2] == ("walk_tg_tree_from", QVM, number_of("tg_throttle_down"), number_of("tg_nop"), CPU0)
