@@ -121,7 +121,6 @@ DIFFERENT: dict[str, Edits] = {
         "> 0 as >= 0": ((LEFT, "\tif (cfs_rq->runtime_remaining >= 0)\n\t\treturn;\n"),),
         "test for throttled dropped": ((THROTTLED, ""),),
         "test before the charge": ((THROTTLED, ""), (CHARGE, "\tif (cfs_rq->throttled)\n\t\treturn;\n" + KEEP)),
-        "resched without curr": ((r" && likely\(cfs_rq->curr\)", ""),),
         "result negated": ((r"!assign_cfs_rq_runtime", "assign_cfs_rq_runtime"),),
         "narrow charge": ((CHARGE, "\tcfs_rq->runtime_remaining -= (u32)delta_exec;\n"),),
     },
