@@ -170,10 +170,10 @@ class Calls(Expressions):
             self.fail(node, f"call of {name} with {len(values)} arguments instead of {len(signature.params)}")
         found = []
         for value, arg, (param, ctype) in zip(values, args, signature.params, strict=True):
-            if outside and isinstance(ctype, Odd) and value.ctype is not None:
-                if (ctype != ANY) if value.ctype.struct == FUNCTION else (ctype == ANY and value.is_pointer):
-                    found.append(value)
-                    continue
+            if outside and isinstance(ctype, Odd) and value.is_pointer and value.ctype is not None and (
+                    (value.ctype.struct == FUNCTION) is (ctype != ANY)):
+                found.append(value)
+                continue
             if not isinstance(ctype, CType):
                 self.fail(arg, f"argument {param} of {name}: {p.shown(arg)}")
             with self.typed(arg):

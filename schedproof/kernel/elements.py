@@ -85,10 +85,9 @@ def _same_type(e: Expressions, node: Node, place: FieldPlace, link: Link) -> Non
 
 def around(e: Expressions, value: Value, struct: str, member: str, loc: Loc) -> Value | None:
     """``container_of`` of an object that the model has apart from the one it lies in: ``&p->se`` is an entity."""
-    found = e.words.fields.get((struct, member))
-    if found is None or not isinstance(found[1], Link) or value.inner or value.ctype is None:
+    name, link = e.words.fields.get((struct, member), ("", None))
+    if not isinstance(link, Link) or value.inner or value.ctype is None:
         return None
-    name, link = found
     if value.ctype.struct != link.target.ctype or struct not in e.words.universes:
         return None
     names = [n for n in link.per.names if isinstance(n, str)]
