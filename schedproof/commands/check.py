@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from schedproof.commands._common import Options, check_settings, common, enter_suite
+from schedproof.commands._common import Options, cache_for, check_settings, common, enter_suite, no_cache
 from schedproof.console import emit, progress_text
 from schedproof.errors import InputError
 from schedproof.kernel.commits import commits
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="only this model (default: all that the patch touches)")
     parser.add_argument("--format", metavar="F", default="text", help="text (the default), mail or json")
     parser.add_argument("-o", metavar="FILE", dest="out", type=Path, help="write there instead of standard output")
+    no_cache(parser)
     common(parser)
 
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         for model in registry.model_classes(name):
             models[name] = (model, [p for p in registry.properties(name) if p.model is model])
     refuse_unknown(args, models)
-    options = Options(args.engine, args.budget, args.jobs, None)
+    options = Options(args.engine, args.budget, args.jobs, None, cache_for(args))
     with progress_text(f"checking against {tree.label}", args.quiet) as show:
         reports = check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
     told = [r for r in reports if r.models and not (args.quiet and r.code == 0)]

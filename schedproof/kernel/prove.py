@@ -81,10 +81,19 @@ def decide_on(subject: Subject, prop: Property, params: Mapping[str, int], optio
     instance = subject.model.variant(subject.variant, **wanted)
     try:
         instance = subject.instance(wanted)
-        verdict = engines.decide(instance, prop, options.engine, options.budget, options.jobs, options.progress)
+        verdict = _decided(instance, prop, options)
     except (ModelError, NotExecutable) as error:
         verdict = Unknown(options.engine, instance.title, reason=str(error))
     return instance, verdict
+
+
+def _decided(instance: Instance, prop: Property, options: Any) -> Verdict:
+    """What an engine says, or has said before of the same."""
+    def decide() -> Verdict:
+        return engines.decide(instance, prop, options.engine, options.budget, options.jobs, options.progress)
+
+    cache = getattr(options, "cache", None)
+    return decide() if cache is None else cache.decide(instance, prop, options.engine, decide)
 
 
 def prove_tree(model_name: str, properties: Sequence[Property], tree_path: Path, rev: str | None, variant: str | None,
