@@ -175,8 +175,10 @@ def _load(path: Path, key: str, instance: Instance, prop: Property) -> Verdict |
 def _verdict(plain: Mapping[str, Any], instance: Instance) -> Verdict:
     """The verdict that a file holds. Raises one of many errors for one of wrong shape."""
     counts, worst, starved = plain["counts"], plain["worst_case"], plain["starved"]
-    if not all(type(counts[n]) is int for n in ("states", "transitions", "depth")) or plain["instance"] != instance.title:
+    if not all(type(counts[n]) is int for n in ("states", "transitions", "depth")):
         raise TypeError("counts")
+    if plain["instance"] != instance.title:
+        raise ValueError("instance")
     if not (worst is None or type(worst) is int or worst == "unbounded") or starved not in (None, True, False):
         raise TypeError("worst case")
     if not all(isinstance(plain[n], str) for n in ("engine", "unit", "reason")):

@@ -155,7 +155,7 @@ class Types:
         """(name, struct) of a struct's first member when that is a named struct; a pointer to one is one to both."""
         if struct not in self._firsts:
             try:
-                name, kind = next(iter(self._members(Embedded(struct)).items()), ("", None))
+                name, kind = next(iter(self.members(Embedded(struct)).items()), ("", None))
             except NotExecutable:
                 name, kind = "", None
             self._firsts[struct] = (name, kind.name) if isinstance(kind, Embedded) and kind.name else None
@@ -166,13 +166,14 @@ class Types:
         for part in path.split("."):
             if not isinstance(here, Embedded):
                 raise NotExecutable(self.file, 0, f"field {path} of {struct}: {part} of something that is no struct")
-            found = self._members(here).get(part, "")
+            found = self.members(here).get(part, "")
             if isinstance(found, str):
                 raise NotExecutable(self.file, 0, f"field {path} of {struct}, which the tree does not declare")
             here = found
         return here
 
-    def _members(self, struct: Embedded) -> dict[str, Type]:
+    def members(self, struct: Embedded) -> dict[str, Type]:
+        """The members of a struct and of its anonymous parts. Raises NotExecutable without a definition."""
         if struct.body:
             file, line, body = struct.file, struct.line, struct.body
         else:

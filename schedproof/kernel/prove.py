@@ -49,11 +49,13 @@ class Subject:
         """The kernel functions that the tree does not have, under their names at least."""
         return tuple(n for n, r in self.reads.items() if r.status == "absent")
 
-    def assumptions(self, instance: Instance) -> list[str]:
-        """What a verdict on the tree rests on, in at most six lines."""
+    def assumptions(self, instance: Instance, added: Sequence[str] = ()) -> list[str]:
+        """What a verdict on the tree rests on, in at most six lines. ``added``: fields that a patch brings."""
         lines = [f"configuration: {self.config.shown()}",
                  "instance: " + ", ".join(f"{k}={v}" for k, v in instance.params.items()),
                  "memory model: sequential consistency"]
+        if added:
+            lines[1] += "; new in the patch, 0 at first: " + ", ".join(added)
         if self.model.scaled:
             lines.append("scaled constants: " + ", ".join(self.model.scaled))
         if self.model.vocabulary.ignore:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import Config
 from schedproof.kernel.preprocess import Macro, Preprocessed, Region, preprocess
-from schedproof.kernel.tree import SEARCHED, Absent, Tree
+from schedproof.kernel.tree import SEARCHED, Absent, Tree, has_definition
 
 # Looked at after the files that are really included.
 LIKELY = ("kernel/sched/sched.h", "include/linux/sched.h", "include/linux/kvm_host.h",
@@ -303,6 +303,31 @@ class Sources:
         piece = found[0]
         self._rely(piece.file, piece.line, piece.last, name, where)
         return piece
+
+    def home(self, name: str, file: str) -> str:
+        """The file to look for a function in: the named one, or the only other of the tree that has it now.
+
+        Raises NotExecutable when several have one. A name that no file has, or that the named file or one near it
+        defines under other conditions, stays where it was.
+        """
+        pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+        if self._safe(file) and (self._live(name, Where(file, file)) or any(
+                name in self.tree.text(f) and has_definition(self.tree.text(f), pattern) for f in self.closure(file))):
+            return file
+        found: dict[str, Piece] = {}
+        for glob in SEARCHED:
+            files = self.tree.files(glob)
+            self.tree.prefetch(files)
+            for other in files:
+                if self._safe(other) and name in self.tree.text(other) and pattern.search(self.tree.text(other)):
+                    here = [p for p in self.unit(other).functions.get(name, []) if not self._default(p, name)]
+                    if here:
+                        found[other] = here[0]
+        if len(found) > 1:
+            first, second, *_ = found.values()
+            raise NotExecutable(second.file, second.line, f"{name}: is not in {file}, and a second definition is live, "
+                                f"the first is {first.file}:{first.line}")
+        return next(iter(found), file)
 
     def _live(self, name: str, where: Where) -> list[Piece]:
         pattern = re.compile(rf"\b{re.escape(name)}\s*\(")

@@ -25,8 +25,8 @@ class Model:
     Class attributes declare what there is (``Object``, ``Link``, ``Constant``, domains, ``Switch``, ``Param``);
     methods say what happens. ``releases`` maps a kernel release to its switches, ``fixes`` a fix to the switches
     that it changes, ``mutants`` likewise for deliberate faults that are never offered as fixes. ``dead`` lists, a
-    release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which no
-    method stands to their files: they are read from C only. The text of the methods is read when the class is made.
+    release, the actions that it cannot enable and why. ``functions`` maps kernel functions of the mechanism for which
+    no method stands to their files: they are read from C only. The text of the methods is read when the class is made.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
