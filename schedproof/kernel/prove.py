@@ -52,7 +52,7 @@ class Subject:
     def assumptions(self, instance: Instance, added: Sequence[str] = ()) -> list[str]:
         """What a verdict on the tree rests on, in at most six lines. ``added``: fields that a patch brings."""
         lines = [f"configuration: {self.config.shown()}",
-                 "instance: " + ", ".join(f"{k}={v}" for k, v in instance.params.items()),
+                 "instance: " + (", ".join(f"{k}={v}" for k, v in instance.params.items()) or "the only one"),
                  "memory model: sequential consistency"]
         if added:
             lines[1] += "; new in the patch, 0 at first: " + ", ".join(added)

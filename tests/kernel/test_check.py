@@ -39,7 +39,9 @@ class Ended:
 
 
 def run(folder: Path, *words: str | Path, stdin: str = "") -> Ended:
-    return Ended(subprocess.run([sys.executable, "-m", "schedproof", *map(str, words)], cwd=folder, text=True,
+    """One command. What was decided before is decided again: these tests are about the deciding."""
+    command = [sys.executable, "-m", "schedproof", *map(str, words), "--no-cache"]
+    return Ended(subprocess.run(command, cwd=folder, text=True,
                                 input=stdin, capture_output=True, timeout=300,
                                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
 
