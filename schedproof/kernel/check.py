@@ -21,7 +21,7 @@ from schedproof.kernel.mentions import bodies, reached
 from schedproof.kernel.patch import Patch, apply
 from schedproof.kernel.prove import Subject, decide_on
 from schedproof.kernel.source import Where, sources
-from schedproof.kernel.touched import Touched, touched_functions
+from schedproof.kernel.touched import Touched, names_of, touched_functions
 from schedproof.kernel.tree import Absent, Tree
 from schedproof.kernel.unseen import changes
 from schedproof.model.domains import Int
@@ -181,7 +181,7 @@ class _Check:
     # ------------------------------------------------------------------------------------------- what is touched
     def near(self, model: Any, old: Mapping[str, Read]) -> Mapping[str, frozenset[str]]:
         """What functions and macros mention of the change, directly or through others: for what is not read and run."""
-        names = frozenset().union(*(t.names for t in self.touched.values()), self.included())
+        names = names_of(self.before, self.after, self.touched.values(), self.config) | self.included()
         words = model.vocabulary
         ends = frozenset(model.kernel_functions()) | {c.split("@")[0] for c in words.callees} | frozenset(words.noop)
         fixed = frozenset(_fixed_words(model))
@@ -194,10 +194,10 @@ class _Check:
         """The names of files that come into sight, or go out of it, by a change of what is included."""
         found: set[str] = set()
         for file, touched in self.touched.items():
-            if not any(n.startswith("#include") for n in touched.outside):
+            both = self.before.exists(file) and self.after.exists(file)
+            if not both or not any(n.startswith("#include") for n in touched.outside):
                 continue
-            sides = [frozenset(sources(t, self.config).closure(file)) if t.exists(file) else frozenset()
-                     for t in (self.before, self.after)]
+            sides = [frozenset(sources(t, self.config).closure(file)) for t in (self.before, self.after)]
             for tree, files in ((self.after, sides[1] - sides[0]), (self.before, sides[0] - sides[1])):
                 for other in files:
                     unit = sources(tree, self.config).unit(other)

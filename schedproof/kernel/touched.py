@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schedproof.kernel.config import DEFAULT, Config
@@ -148,10 +148,28 @@ def touched_functions(before: Tree, after: Tree, file: str, config: Config = DEF
     names = set(old_code) | set(new_code)
     changed = {n for n in names if old_code.get(n) != new_code.get(n)}
     comments = {n for n in names - changed if old_raw[n] != new_raw[n]}
-    one, other = _outside(units[0]), _outside(units[1])
-    gone, come = one - other, other - one
-    differing = frozenset(name for name, _ in gone + come)
-    words = frozenset(changed).union(*(
+    gone, come = _gone_and_come(_outside(units[0]), _outside(units[1]))
+    return Touched(file, frozenset(changed), frozenset(comments), frozenset(name for name, _ in gone + come),
+                   _all_names(gone, come) | changed)
+
+
+def _gone_and_come(one: Outside, other: Outside) -> tuple[Outside, Outside]:
+    return one - other, other - one
+
+
+def _all_names(gone: Outside, come: Outside) -> frozenset[str]:
+    return frozenset().union(*(
         _names(label, *(sorted(code for name, code in side if name == label) for side in (gone, come)))
-        for label in differing))
-    return Touched(file, frozenset(changed), frozenset(comments), differing, words)
+        for label in {name for name, _ in gone + come}))
+
+
+def names_of(before: Tree, after: Tree, touched: Iterable[Touched], config: Config = DEFAULT) -> frozenset[str]:
+    """The words by which code would come to what differs in several files; what only moves between them does not."""
+    sides: tuple[Outside, Outside] = (Counter(), Counter())
+    changed: frozenset[str] = frozenset()
+    for one in touched:
+        changed |= one.changed
+        for tree, side in zip((before, after), sides, strict=True):
+            if tree.exists(one.file):
+                side.update(_outside(sources(tree, config).unit(one.file)))
+    return _all_names(*_gone_and_come(*sides)) | changed

@@ -41,15 +41,14 @@ def changes(old: Sequence[str], new: Sequence[str], vocabulary: Vocabulary) -> l
     found: dict[str, str] = {}                     # by what it is about; the most exact comes first
     for word, before, after in _differing(_marks(one), _marks(other)):
         found[word] = f"{word}: {before} before, {after} after"
-    for word in _crossed(one, other):
+    for word in _crossed(one, other, vocabulary):
         found.setdefault(word, f"what stands before {word}, and what behind it")
-    for (word, _), _, _ in _differing(_hidden(one, vocabulary), _hidden(other, vocabulary)):
+    for (word, _), _, _ in _differing(_texts(one, vocabulary), _texts(other, vocabulary)):
         found.setdefault(word, word)
-    about = {w for c in (one, other) for w, _ in _hidden(c, vocabulary)} | {w for c in (one, other) for w in c
-                                                                           if BARRIER.fullmatch(w)}
-    if about - found.keys() and _decides(one, other, vocabulary):
-        for word in sorted(about - found.keys()):
-            found[word] = f"perhaps when, or with what, {word} is reached"
+    about = {w for c in (one, other) for w, _ in _texts(c, vocabulary)}
+    about |= {w for c in (one, other) for w in c if BARRIER.fullmatch(w)}
+    if about - found.keys() and _decides(one, other, vocabulary, bool(found)):
+        found[""] = f"perhaps when, or with what, {', '.join(sorted(about - found.keys()))} is reached"
     return list(found.values())
 
 
@@ -65,9 +64,9 @@ def _marks(code: Code) -> Iterator[str]:
     return (t for t in code if BARRIER.fullmatch(t) or ONCE.fullmatch(t))
 
 
-def _crossed(one: Code, other: Code) -> list[str]:
+def _crossed(one: Code, other: Code, vocabulary: Vocabulary) -> list[str]:
     """The barriers that do not have the same accesses between them as before."""
-    parts = [list(_between(c)) for c in (one, other)]
+    parts = [list(_between(c, vocabulary)) for c in (one, other)]
     if Counter(n for n, _ in parts[0]) != Counter(n for n, _ in parts[1]):
         return []                                  # some came or went, which is told
     pairs = list(zip(*parts, strict=True))
@@ -75,10 +74,13 @@ def _crossed(one: Code, other: Code) -> list[str]:
                    for name in (a[0], b[0], *(pairs[at - 1][0][0] for _ in range(at > 0))) if name})
 
 
-def _between(code: Code) -> Iterator[tuple[str, Counter[str]]]:
+def _between(code: Code, vocabulary: Vocabulary) -> Iterator[tuple[str, Counter[str]]]:
     """The barriers in order, each with the members that are accessed before it; the rest under ""."""
     members: Counter[str] = Counter()
+    hidden = {i for _, first, last in _hidden(code, vocabulary) for i in range(first, last)}
     for at, token in enumerate(code):
+        if at in hidden:
+            continue
         if BARRIER.fullmatch(token):
             yield token, members
             members = Counter()
@@ -96,42 +98,60 @@ def _statement(code: Code, at: int) -> tuple[int, int]:
     return first, last
 
 
-def _hidden(code: Code, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """(word, text) of assertions and calls that do nothing for the model, and of statements with an ignored field."""
+def _hidden(code: Code, vocabulary: Vocabulary) -> Iterator[tuple[str, int, int]]:
+    """(word, begin, end) of the statements with an assertion, a call that does nothing for the model, or an ignored
+    field.
+    """
     ignored = {path.split(".")[-1] for _, path in vocabulary.ignore}
     for at, token in enumerate(code):
         if token in ignored or token in vocabulary.noop or ASSERT.fullmatch(token):
-            first, last = _statement(code, at)
-            yield token, " ".join(code[first:last])
+            yield (token, *_statement(code, at))
 
 
-def _decides(one: Code, other: Code, vocabulary: Vocabulary) -> bool:
-    """Whether what differs may decide if something hidden is reached, or what goes into it: order, tests, operands."""
-    sides = [Counter(_statements(c)) for c in (one, other)]
+def _texts(code: Code, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    return ((word, " ".join(code[first:last])) for word, first, last in _hidden(code, vocabulary))
+
+
+def _decides(one: Code, other: Code, vocabulary: Vocabulary, told: bool) -> bool:
+    """Whether what differs may decide if something hidden is reached, or what goes into it: tests, operands, order.
+
+    ``told``: what differs in order, or in marks such as READ_ONCE, is told anyway.
+    """
+    sides = [Counter(_statements(c, vocabulary)) for c in (one, other)]
     differing = [*(sides[0] - sides[1]), *(sides[1] - sides[0])]
-    if not differing or any(not _CONTROL.isdisjoint(x) for x in differing):
+    if not differing:
+        return not told
+    if any(not _CONTROL.isdisjoint(x) for x in differing):
         return True
     known = [*sides[0], *sides[1]]
-    used = {w for c in (one, other) for _, text in _hidden(c, vocabulary) for w in text.split()}
+    used = {w for c in (one, other) for _, text in _texts(c, vocabulary) for w in text.split() if _WORD.fullmatch(w)}
     size = -1
     while len(used) != size:                       # and what that was computed from
         size = len(used)
-        used.update(w for x in known if not used.isdisjoint(_set(x)) for w in x)
+        used.update(w for x in known if not used.isdisjoint(_set(x)) for w in x if _WORD.fullmatch(w))
     return any(not used.isdisjoint(_set(x)) for x in differing)
 
 
-def _statements(code: Code) -> Iterator[tuple[str, ...]]:
-    """The statements, and the headers of those with a body."""
+def _statements(code: Code, vocabulary: Vocabulary) -> Iterator[tuple[str, ...]]:
+    """The statements, and the headers of those with a body, without marks; those that are hidden are left out."""
+    hidden = {first for _, first, _ in _hidden(code, vocabulary)}
     at = 0
     while at < len(code):
         first, last = _statement(code, at)
-        if last > first:
-            yield tuple(code[first:last])
+        text = code[first:last]
+        written = "WRITE_ONCE" in text
+        if text and first not in hidden and not any(BARRIER.fullmatch(t) for t in text):
+            yield tuple("=" if written and t == "," else t for t in text if t not in "()" and not ONCE.fullmatch(t))
         at = last + 1
 
 
 def _set(statement: tuple[str, ...]) -> set[str]:
-    """The words that a statement may set: those in front of an assignment, or beside ++ and --."""
-    ends = [i for i, t in enumerate(statement) if t == "=" and statement[i + 1:i + 2] != ("=",)]
-    front = statement[:ends[-1]] if ends else statement if "+" in statement or "-" in statement else ()
-    return {t for t in front if _WORD.fullmatch(t)}
+    """The words that a statement may set: in front of an assignment, or beside ++ and --."""
+    found: set[str] = set()
+    for at, token in enumerate(statement):
+        twice = token in "+-" and statement[at + 1:at + 2] == (token,)
+        if token == "=" or twice:
+            before = next((t for t in reversed(statement[:at]) if _WORD.fullmatch(t)), "")
+            behind = [t for t in statement[at + 2:] if _WORD.fullmatch(t)] if twice else []
+            found |= {before, *behind}
+    return found - {""}
