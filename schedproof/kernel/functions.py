@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import DEFAULT, Config
+from schedproof.kernel.moved import home
 from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
@@ -45,7 +46,7 @@ class Read:
 def read_function(tree: Tree, function: str, file: str, model: Any, config: Config = DEFAULT) -> Read:
     """Read one function. Whatever stands in the way becomes a status with its place."""
     try:
-        file = sources(tree, config).home(function, file)
+        file = home(sources(tree, config), function, file)
         reader = Reader(tree, config, model)
         program = reader.read(function, file)
     except Absent as error:

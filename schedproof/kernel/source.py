@@ -17,7 +17,7 @@ from functools import lru_cache
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import Config
 from schedproof.kernel.preprocess import Macro, Preprocessed, Region, preprocess
-from schedproof.kernel.tree import SEARCHED, Absent, Tree, has_definition
+from schedproof.kernel.tree import SEARCHED, Absent, Tree
 
 # Looked at after the files that are really included.
 LIKELY = ("kernel/sched/sched.h", "include/linux/sched.h", "include/linux/kvm_host.h",
@@ -292,7 +292,7 @@ class Sources:
 
         Raises Absent when there is none, NotExecutable when two are live or the configuration does not decide.
         """
-        found = self._live(name, where)
+        found = self.live(name, where)
         if not found:
             self._hidden(name, where)
             self._undecided(name, where.file)
@@ -304,32 +304,8 @@ class Sources:
         self._rely(piece.file, piece.line, piece.last, name, where)
         return piece
 
-    def home(self, name: str, file: str) -> str:
-        """The file to look for a function in: the named one, or the only other of the tree that has it now.
-
-        Raises NotExecutable when several have one. A name that no file has, or that the named file or one near it
-        defines under other conditions, stays where it was.
-        """
-        pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
-        if self._safe(file) and (self._live(name, Where(file, file)) or any(
-                name in self.tree.text(f) and has_definition(self.tree.text(f), pattern) for f in self.closure(file))):
-            return file
-        found: dict[str, Piece] = {}
-        for glob in SEARCHED:
-            files = self.tree.files(glob)
-            self.tree.prefetch(files)
-            for other in files:
-                if self._safe(other) and name in self.tree.text(other) and pattern.search(self.tree.text(other)):
-                    here = [p for p in self.unit(other).functions.get(name, []) if not self._default(p, name)]
-                    if here:
-                        found[other] = here[0]
-        if len(found) > 1:
-            first, second, *_ = found.values()
-            raise NotExecutable(second.file, second.line, f"{name}: is not in {file}, and a second definition is live, "
-                                f"the first is {first.file}:{first.line}")
-        return next(iter(found), file)
-
-    def _live(self, name: str, where: Where) -> list[Piece]:
+    def live(self, name: str, where: Where) -> list[Piece]:
+        """The definition that code in a file would call, if any. Raises NotExecutable when two are live."""
         pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
         found: list[Piece] = []
         for other in self.seen(where):
@@ -338,7 +314,7 @@ class Sources:
             found += self.unit(other).functions.get(name, [])
             if other == where.file and found:
                 break                                      # the file's own definition
-        firm = [p for p in found if not self._default(p, name)] or found
+        firm = [p for p in found if not self.is_default(p, name)] or found
         if len(firm) > 1:
             raise NotExecutable(firm[1].file, firm[1].line,
                                 f"{name}: a second definition is live, the first is {firm[0].file}:{firm[0].line}")
@@ -364,7 +340,7 @@ class Sources:
                                 f"{name}: a second definition, the first is {found[0].file}:{found[0].line}")
         return found
 
-    def _default(self, piece: Piece, name: str) -> bool:
+    def is_default(self, piece: Piece, name: str) -> bool:
         """A definition that another one overrides: ``__weak``, or under ``#ifndef name``."""
         header = piece.text.split("{")[0]
         around = self.preprocessed(piece.file).around(piece.line, piece.last)

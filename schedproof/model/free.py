@@ -45,11 +45,8 @@ def cases(guard: z3.BoolRef, updates: Mapping[str, z3.ExprRef], names: Collectio
 def _collect(term: z3.ExprRef, names: Collection[str], tests: list[z3.BoolRef], known: dict[int, bool]) -> bool:
     """Add the innermost tests of the constants; whether the term has one of these that is in no test."""
     if term.get_id() not in known:                 # terms share their parts, and the whole keeps them alive
-        parts = term.children()
-        if parts:
-            mentioned = any([_collect(part, names, tests, known) for part in parts])
-        else:
-            mentioned = z3.is_const(term) and term.decl().name() in names
+        inner = [_collect(part, names, tests, known) for part in term.children()]       # all of them
+        mentioned = any(inner) or (not inner and z3.is_const(term) and term.decl().name() in names)
         if mentioned and z3.is_bool(term):
             tests.append(term)
             mentioned = False
