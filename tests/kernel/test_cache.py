@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ask(gates: Gates, folder: Path) -> Decide:
-    """``ask("soon", {FILE: text})``: the verdict on a property with some files of the tree replaced, through the cache."""
+    """``ask("soon", {FILE: text})``: a verdict through the cache, with some files of the tree replaced."""
     registry.use_suite(SUITE)
 
     def call(name: str = "soon", files: dict[str, str] | None = None, **options: Any) -> Verdict:
@@ -70,7 +71,8 @@ def timeless(verdict: Verdict) -> Verdict:
 # --------------------------------------------------------------------------------------------------- hits and misses
 @pytest.mark.parametrize(("files", "kind"), [({}, Proved), ({FILE: BROKEN}, Refuted)])
 def test_a_hit_is_the_same_verdict_with_its_trace(ask: Decide, decided: list[str], folder: Path, files, kind):
-    first, second = ask(files=files), ask(files=files)
+    first: Any = ask(files=files)
+    second: Any = ask(files=files)
     assert decided == ["soon"] and len(list(folder.iterdir())) == 1
     assert isinstance(first, kind) and first.trace is not None
     assert timeless(second) == timeless(first) and second.trace == first.trace
@@ -99,10 +101,8 @@ def test_moved_lines_are_a_hit_and_the_places_are_the_new_ones(ask: Decide, deci
     assert places == {moved.trace.sources["gate_pass"]}
 
 
-def test_another_text_of_the_checker_or_the_model_is_a_miss(ask: Decide, decided: list[str], tmp_path: Path, gates: Gates,
-                                                            monkeypatch: pytest.MonkeyPatch):
-    import shutil
-
+def test_another_text_of_the_checker_or_the_model_is_a_miss(
+        ask: Decide, decided: list[str], tmp_path: Path, gates: Gates, monkeypatch: pytest.MonkeyPatch):
     from schedproof.kernel import cache
 
     ask()
@@ -170,8 +170,8 @@ def spoiled(text: str, how: str) -> str:
 
 
 @pytest.mark.parametrize("how", [
-    "truncated", "null", "[]", "{}", "17", '"x"', "", "\x00", "[" * 100_000, "digest", "other question", "cost", "start",
-    "step", "no trace", "proved", "unknown", "counts", "missing", "worst", "verdict", "engine", "instance", "trace",
+    "truncated", "null", "[]", "{}", "17", '"x"', "", "\x00", "[" * 100_000, "digest", "other question", "cost",
+    "start", "step", "no trace", "proved", "unknown", "counts", "missing", "worst", "verdict", "engine", "instance", "trace",
     "starved", "reason"])
 def test_a_damaged_file_is_decided_anew_and_replaced(ask: Decide, decided: list[str], folder: Path, how: str):
     first = ask(files={FILE: BROKEN})
@@ -223,8 +223,9 @@ def test_a_verdict_without_a_run_is_kept_only_where_none_is_needed(folder: Path,
     registry.use_suite(SUITE)
     _, prop = registry.find_property("gate:counted")
     instance = subject_of(prop.model, Tree(gates.tree)).instance({})
-    made: list[Verdict] = [Refuted("explicit", instance.title, Counts(1)), Proved("explicit", instance.title, Counts(2)),
-                           Proved("explicit", instance.title, Counts(3))]
+    title = instance.title
+    made: list[Verdict] = [Refuted("explicit", title, Counts(1)), Proved("explicit", title, Counts(2)),
+                           Proved("explicit", title, Counts(3))]
     given = iter(made)
     cache = Cache(folder)
     assert [cache.decide(instance, prop, "auto", lambda: next(given)).counts.states for _ in range(3)] == [1, 2, 2]
