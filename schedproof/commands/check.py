@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     if format not in formats():
         raise InputError(f"unknown format {format!r}; known: {', '.join(formats())}")
     tree, patches = asked(args)
-    models: dict[str, tuple[Any, Any]] = {}
+    models: dict[str, Any] = {}
     for name in registry.model_names() if args.model is None else [args.model]:
-        for model in registry.model_classes(name):
-            models[name] = (model, [p for p in registry.properties(name) if p.model is model])
+        models[name] = [(model, [p for p in registry.properties(name) if p.model is model])
+                        for model in registry.model_classes(name)]
     refuse_unknown(args, models)
     options = Options(args.engine, args.budget, args.jobs, None, cache_for(args))
     with progress_text(f"checking against {tree.label}", args.quiet) as show:
@@ -78,7 +78,7 @@ def _repository(path: Path) -> bool:
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
-def refuse_unknown(args: argparse.Namespace, models: dict[str, tuple[Any, Any]]) -> None:
+def refuse_unknown(args: argparse.Namespace, models: dict[str, Any]) -> None:
     """Raise InputError for an engine or a parameter that no model that is asked for knows, before anything is done."""
     from schedproof import registry
     from schedproof.engines import engines

@@ -9,7 +9,8 @@ a run that the plain interpreter has replayed.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.functions import Read, read_model, release_for, taken
 from schedproof.kernel.mentions import bodies, reached
 from schedproof.kernel.patch import Patch, apply
+from schedproof.kernel.places import Words
 from schedproof.kernel.prove import Subject, decide_on
 from schedproof.kernel.source import Where, sources
 from schedproof.kernel.touched import Touched, names_of, touched_functions
@@ -120,14 +122,18 @@ class CheckReport:
              "assumptions": list(m.assumptions)} for m in self.models]}
 
 
-def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, tuple[Any, Sequence[Property]]], options: Any,
+Asked = tuple[Any, Sequence[Property]]             # a model class with its properties
+
+
+def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, Asked | list[Asked]], options: Any,
           variant: str | None = None, params: Mapping[str, int] | None = None, config: Config = DEFAULT,
           progress: Callable[[str], None] | None = None) -> list[CheckReport]:
     """Check a series: each patch on what the ones before it have left, one report a patch.
 
-    ``models`` maps names to model classes with their properties. Raises InputError for a patch that does not apply
-    (nothing is decided then) and for a tree that is none.
+    ``models`` maps names to a model class with its properties, or to several that share the name. Raises InputError for
+    a patch that does not apply (nothing is decided then) and for a tree that is none.
     """
+    wanted = [(name, *one) for name, asked in models.items() for one in (asked if isinstance(asked, list) else [asked])]
     tree.version()
     stages = [tree]
     for patch in patches:
@@ -135,7 +141,7 @@ def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, tuple[Any, 
     reports = []
     for patch, before, after in zip(patches, stages, stages[1:], strict=False):
         work = _Check(patch, before, after, variant, params or {}, options, config, progress)
-        parts = [part for name, (model, props) in models.items() if (part := work.model(name, model, props))]
+        parts = [part for name, model, props in wanted if (part := work.model(name, model, props))]
         reports.append(CheckReport(patch.name, patch.subject, tree.label, tuple(parts), patch.files))
     return reports
 
@@ -181,14 +187,28 @@ class _Check:
     # ------------------------------------------------------------------------------------------- what is touched
     def near(self, model: Any, old: Mapping[str, Read]) -> Mapping[str, frozenset[str]]:
         """What functions and macros mention of the change, directly or through others: for what is not read and run."""
-        names = names_of(self.before, self.after, self.touched.values(), self.config) | self.included()
         words = model.vocabulary
         ends = frozenset(model.kernel_functions()) | {c.split("@")[0] for c in words.callees} | frozenset(words.noop)
         fixed = frozenset(_fixed_words(model))
         files = {f for read in old.values() if self.after.exists(read.file)
                  for f in sources(self.after, self.config).closure(read.file)}
+        names = names_of(self.before, self.after, self.touched.values(), self.config) | self.included()
+        names -= self.private(files) - frozenset(model.kernel_functions())
         found = reached(names - ends, self.after, sorted(files), self.config, ends | fixed)
         return {**found, **{n: found.get(n, frozenset()) | {n} for n in names & (ends | fixed)}}
+
+    def private(self, files: Collection[str]) -> frozenset[str]:
+        """The changed functions that only other files than these can call: static ones, in files of code."""
+        static: set[str] = set()
+        for file, touched in self.touched.items():
+            if file in files or not file.endswith(".c"):
+                continue
+            pieces = [p for t in (self.before, self.after) if t.exists(file)
+                      for name in touched.changed for p in sources(t, self.config).unit(file).functions.get(name, [])]
+            open_to_all = {p.name for p in pieces if not re.search(r"\bstatic\b", p.text.split("{")[0])}
+            static |= {p.name for p in pieces} - open_to_all
+        seen = {n for f, t in self.touched.items() if f in files or f.endswith(".h") for n in t.names}
+        return frozenset(static - seen)
 
     def included(self) -> frozenset[str]:
         """The names of files that come into sight, or go out of it, by a change of what is included."""
@@ -267,11 +287,27 @@ class _Check:
                                      tuple(sorted(near[name] - {name})))
         for key, why in {**words.callees, **words.noop}.items():
             name = key.split("@")[0]
-            if name in self.changed and name not in kernel:
-                noop = key in words.noop
-                yield FunctionChange(name, self.file_of(name, frozenset()), "invisible" if noop else "not_read",
-                                     f"it does nothing for the model: {why}" if noop else
-                                     f"it stays the model's own: {why}")
+            if name not in self.changed or name in kernel:
+                continue
+            status: FunctionStatus = "not_read"
+            told = f"it stays the model's own: {why}"
+            if key in words.noop:
+                meant = self.meant(model, name)
+                status = "not_read" if meant else "invisible"
+                told = f"it did nothing for the model ({why}), and has {', '.join(meant)} in it" if meant else \
+                    f"it does nothing for the model: {why}"
+            yield FunctionChange(name, self.file_of(name, frozenset()), status, told)
+
+    def meant(self, model: Any, name: str) -> list[str]:
+        """The words of the model, fields and functions, in a function or macro that a patch changes."""
+        known = {path.split(".")[-1] for _, path in Words.of(model).fields} | set(model.kernel_functions())
+        there: set[str] = set()
+        for tree in (self.before, self.after):
+            for file in self.touched:
+                if tree.exists(file):
+                    parts = bodies(sources(tree, self.config).unit(file))
+                    there |= {w for other, inner in parts if other == name for w in inner}
+        return sorted(known & there - {name})
 
     def file_of(self, name: str, others: frozenset[str]) -> str:
         """The file in which the patch changes a name, or one that it rests on."""

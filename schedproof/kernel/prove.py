@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,11 @@ def _decided(instance: Instance, prop: Property, options: Any) -> Verdict:
         return engines.decide(instance, prop, options.engine, options.budget, options.jobs, options.progress)
 
     cache = getattr(options, "cache", None)
-    return decide() if cache is None else cache.decide(instance, prop, options.engine, decide)
+    verdict: Verdict = decide() if cache is None else cache.decide(instance, prop, options.engine, decide)
+    if isinstance(verdict, Unknown) and "free!" in verdict.reason:
+        free = sorted({why for t in instance.transitions for why in t.free})
+        return replace(verdict, reason=f"it depends on what is not modelled: {', '.join(free)}")
+    return verdict
 
 
 def prove_tree(model_name: str, properties: Sequence[Property], tree_path: Path, rev: str | None, variant: str | None,

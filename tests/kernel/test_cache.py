@@ -171,8 +171,8 @@ def spoiled(text: str, how: str) -> str:
 
 @pytest.mark.parametrize("how", [
     "truncated", "null", "[]", "{}", "17", '"x"', "", "\x00", "[" * 100_000, "digest", "other question", "cost",
-    "start", "step", "no trace", "proved", "unknown", "counts", "missing", "worst", "verdict", "engine", "instance", "trace",
-    "starved", "reason"])
+    "start", "step", "no trace", "proved", "unknown", "counts", "missing", "worst", "verdict", "engine", "instance",
+    "trace", "starved", "reason"])
 def test_a_damaged_file_is_decided_anew_and_replaced(ask: Decide, decided: list[str], folder: Path, how: str):
     first = ask(files={FILE: BROKEN})
     (file,) = folder.iterdir()

@@ -20,7 +20,8 @@ Git = Callable[..., str]
 
 # Three steps, each on the one before: a helper, its use, and the use broken.
 STATE = "static inline int gate_state(void)\n{\n\treturn GATE_OPEN;\n}\n\n"
-HELPER = {**FILES, HEADER: swapped(FILES[HEADER], ("static inline void gate_log", STATE + "static inline void gate_log"))}
+LOG = "static inline void gate_log"
+HELPER = {**FILES, HEADER: swapped(FILES[HEADER], (LOG, STATE + LOG))}
 USED = {**HELPER, FILE: swapped(FILES[FILE], (OPENS, "\tg->open = gate_state();\n"))}
 BROKEN = {**USED, HEADER: swapped(USED[HEADER], ("\treturn GATE_OPEN;\n", "\treturn GATE_SHUT;\n"))}
 STEPS = [("add a helper", FILES, HELPER), ("use the helper", HELPER, USED), ("break the helper", USED, BROKEN)]

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.gate import DEEP, FILE, FILES, HEADER, Done, Gates, gates, patch_of, swapped
+from schedproof import registry
+from schedproof.commands._common import Options
+from schedproof.kernel import Tree
+from schedproof.kernel.check import check
+from schedproof.kernel.patch import parse_patches
+from tests.kernel.gate import DEEP, FILE, FILES, HEADER, SUITE, Done, Gates, gates, patch_of, swapped
 
 __all__ = ["gates"]
 
@@ -119,6 +124,8 @@ def test_a_refutation_beside_a_free_value_is_one(gates: Gates):
 def test_a_free_value_that_is_kept_is_unknown(gates: Gates):
     done = gates.edit((OPENS, OPENS + "\tg->count = g->stamp & 3;\n"))
     assert done.code == 3 and {after for _, after, _ in done.verdicts.values()} == {"unknown"}
+    assert {p["after"]["reason"] for p in done.part["properties"]} == {
+        "it depends on what is not modelled: stamp of struct gate"}
 
 
 # ---------------------------------------------------------------------------------------------- what a patch brings
@@ -263,6 +270,9 @@ def test_a_function_that_does_nothing_for_the_model_is_told_and_changes_nothing(
     done = gates.edit(("int what)\n{\n", "int what)\n{\n\tg->stamp = what;\n"), file=HEADER)
     assert (done.code, done.functions["trace_gate"]["status"]) == (0, "invisible")
     assert done.functions["trace_gate"]["detail"] == "it does nothing for the model: tracing"
+    done = gates.edit(("int what)\n{\n", "int what)\n{\n\tg->count = what;\n"), file=HEADER)
+    assert (done.code, done.functions["trace_gate"]["status"]) == (3, "not_read")
+    assert done.functions["trace_gate"]["detail"] == "it did nothing for the model (tracing), and has count in it"
 
 
 # -------------------------------------------------------------------------------------------- what cannot be read
@@ -364,3 +374,26 @@ def test_a_second_definition_under_a_condition_that_is_off_is_none(gates: Gates)
 def test_a_patch_that_defines_a_second_one_is_told(gates: Gates):
     done = gates.check(patch_of({FILE: FILES[FILE] + "\n" + REFILL}))
     assert done.code == 3 and "second definition" in done.functions["gate_refill"]["detail"]
+
+
+def test_a_static_function_of_another_file_is_not_the_one_that_is_called(gates: Gates):
+    other = "drivers/other.c"
+    files = {**FILES, other: "static int gate_deep(int x)\n{\n\treturn x;\n}\n"}
+    gates.write(files)
+    done = gates.check(patch_of({other: files[other].replace("return x;", "return x + 1;")}, files))
+    assert (done.code, done.json["patches"][0]["models"]) == (0, [])
+    files[other] = files[other].replace("static ", "")
+    gates.write(files)
+    done = gates.check(patch_of({other: files[other].replace("return x;", "return x + 1;")}, files))
+    assert done.functions["gate_slow"]["via"] == ["gate_deep"]        # as far as words can tell
+
+
+def test_all_classes_that_share_a_name_are_looked_at(gates: Gates):
+    """Grains of one mechanism: each has its part of the report, under the name of their file."""
+    registry.use_suite(SUITE)
+    (model,) = registry.model_classes("gate")
+    other = type("Other", (model,), {"__module__": model.__module__})
+    patches = parse_patches(patch_of({FILE: swapped(FILES[FILE], (OPENS, ""))}))
+    (report,) = check(patches, Tree(gates.tree), {"gate": [(model, registry.properties("gate")), (other, [])]},
+                      Options())
+    assert [(p.model, len(p.rows)) for p in report.models] == [("gate", 2), ("gate", 0)]
