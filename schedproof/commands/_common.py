@@ -25,6 +25,7 @@ class Options:
     budget: float | None = None
     jobs: int = 1
     progress: Progress | None = None
+    cache: Any = None                   # a schedproof.kernel.cache.Cache: for verdicts on C
 
 
 def common(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +38,19 @@ def common(parser: argparse.ArgumentParser) -> None:
                         help="stop after so long; what is not decided by then is unknown")
     parser.add_argument("--jobs", metavar="N", type=count, default=1, help="processor cores to use (default: 1)")
     output(parser)
+
+
+def no_cache(parser: argparse.ArgumentParser) -> None:
+    """The option of the commands that keep verdicts on C."""
+    parser.add_argument("--no-cache", action="store_true", help="decide anew what was decided before on the same C, "
+                        "and keep nothing")
+
+
+def cache_for(args: argparse.Namespace) -> Any:
+    """The cache that a call asks for, or None."""
+    from schedproof.kernel.cache import default_cache
+
+    return None if args.no_cache else default_cache()
 
 
 def output(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from schedproof.commands._common import Options, check_settings, common, enter_suite
+from schedproof.commands._common import Options, cache_for, check_settings, common, enter_suite, no_cache
 from schedproof.console import emit, progress_text
 from schedproof.errors import InputError
 from schedproof.kernel.commits import commits
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="only this model (default: all that the patch touches)")
     parser.add_argument("--format", metavar="F", default="text", help="text (the default), mail or json")
     parser.add_argument("-o", metavar="FILE", dest="out", type=Path, help="write there instead of standard output")
+    no_cache(parser)
     common(parser)
 
 
@@ -41,12 +42,12 @@ def run(args: argparse.Namespace) -> int:
     if format not in formats():
         raise InputError(f"unknown format {format!r}; known: {', '.join(formats())}")
     tree, patches = asked(args)
-    models: dict[str, tuple[Any, Any]] = {}
+    models: dict[str, Any] = {}
     for name in registry.model_names() if args.model is None else [args.model]:
-        for model in registry.model_classes(name):
-            models[name] = (model, [p for p in registry.properties(name) if p.model is model])
+        models[name] = [(model, [p for p in registry.properties(name) if p.model is model])
+                        for model in registry.model_classes(name)]
     refuse_unknown(args, models)
-    options = Options(args.engine, args.budget, args.jobs, None)
+    options = Options(args.engine, args.budget, args.jobs, None, cache_for(args))
     with progress_text(f"checking against {tree.label}", args.quiet) as show:
         reports = check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
     told = [r for r in reports if r.models and not (args.quiet and r.code == 0)]
@@ -77,7 +78,7 @@ def _repository(path: Path) -> bool:
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
-def refuse_unknown(args: argparse.Namespace, models: dict[str, tuple[Any, Any]]) -> None:
+def refuse_unknown(args: argparse.Namespace, models: dict[str, Any]) -> None:
     """Raise InputError for an engine or a parameter that no model that is asked for knows, before anything is done."""
     from schedproof import registry
     from schedproof.engines import engines

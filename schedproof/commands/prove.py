@@ -6,7 +6,16 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from schedproof.commands._common import Options, check_settings, common, decided, enter_suite, knows
+from schedproof.commands._common import (
+    Options,
+    cache_for,
+    check_settings,
+    common,
+    decided,
+    enter_suite,
+    knows,
+    no_cache,
+)
 from schedproof.console import complain, emit, progress
 from schedproof.errors import InputError, SchedproofError
 from schedproof.property import Property
@@ -21,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     parser.add_argument("--bisect", action="store_true", help="exit codes for `git bisect run`: 0 good, 1 bad, 125 "
                         "undecided or nothing of the model could be read, 255 a wrong call; needs --tree")
+    no_cache(parser)
     common(parser)
 
 
@@ -95,10 +105,11 @@ def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> t
     from schedproof.kernel.prove import prove_tree
 
     results: list[Result] = []
+    cache = cache_for(args)
     for model in dict.fromkeys(model for model, _ in selected):
         props = [prop for name, prop in selected if name == model]
         with progress(f"{model} in {args.tree}", args.quiet) as show:
-            options = Options(args.engine, args.budget, args.jobs, show)
+            options = Options(args.engine, args.budget, args.jobs, show, cache)
             results += prove_tree(model, props, Path(args.tree), args.rev, args.variant, dict(args.settings), options)
     uncounted = {(model, prop.name) for model, prop in selected if not prop.holds}
     codes = [0 if (r["model"], r["property"]) in uncounted else code_of({**r, "expected": None}) for r in results]

@@ -9,38 +9,39 @@ a run that the plain interpreter has replayed.
 from __future__ import annotations
 
 import builtins
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from schedproof.kernel.added import Added, added_fields, domain_of, never_set, set_elsewhere, used, with_fields
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.config import DEFAULT, Config
-from schedproof.kernel.functions import Read, read_model, release_for, taken, untouched
-from schedproof.kernel.macros import tokens
+from schedproof.kernel.functions import Read, read_model, release_for, taken
+from schedproof.kernel.mentions import bodies, reached
 from schedproof.kernel.patch import Patch, apply
+from schedproof.kernel.places import Words
 from schedproof.kernel.prove import Subject, decide_on
 from schedproof.kernel.source import Where, sources
-from schedproof.kernel.touched import Touched, touched_functions
+from schedproof.kernel.touched import Touched, names_of, touched_functions
 from schedproof.kernel.tree import Absent, Tree
+from schedproof.kernel.unseen import changes
+from schedproof.model.domains import Int
 from schedproof.model.instance import Instance
 from schedproof.property import Property
 from schedproof.results import OK, UNDECIDED, VIOLATED, result_of
 from schedproof.verdict import Proved, Refuted, Unknown, Verdict
 
-FunctionStatus = Literal["equal", "invisible", "differs", "not_read", "unknown"]
+FunctionStatus = Literal["equal", "invisible", "differs", "not_read", "not_covered", "unknown"]
 Change = Literal["worse", "better", "same", "undecided"]
-
-# What the model cannot see when it changes: it checks under sequential consistency, and asserts have no effect.
-UNSEEN = frozenset({
-    "READ_ONCE", "WRITE_ONCE", "smp_mb", "smp_rmb", "smp_wmb", "barrier", "smp_load_acquire", "smp_store_release",
-    "smp_mb__before_atomic", "smp_mb__after_atomic", "smp_cond_load_acquire", "smp_cond_load_relaxed", "WARN_ON",
-    "WARN_ON_ONCE", "SCHED_WARN_ON", "BUG_ON", "lockdep_assert_held", "lockdep_assert_rq_held", "cpu_relax"})
 
 
 @dataclass(frozen=True)
 class FunctionChange:
-    """What a patch does to one modelled function. ``via`` names the helpers and macros that it touches."""
+    """What a patch does to one modelled function. ``via`` names the helpers and macros that it touches.
+
+    With the status ``not_covered`` it is no function but a constant or a field that the model does not follow.
+    """
 
     function: str
     file: str
@@ -86,7 +87,7 @@ class ModelCheck:
     @property
     def changes(self) -> bool:
         """Whether any function that is modelled does something else behind the patch, or may."""
-        return any(f.status in ("differs", "not_read", "unknown") for f in self.functions)
+        return any(f.status not in ("equal", "invisible") for f in self.functions)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ class CheckReport:
         changes = {row.change for m in self.models for row in m.rows}
         if "worse" in changes:
             return VIOLATED
-        return UNDECIDED if "undecided" in changes else OK
+        # A model without properties has no rows, but what was not read is not decided either.
+        if "undecided" in changes or any(m.changes and not m.rows for m in self.models):
+            return UNDECIDED
+        return OK
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data: for each property the verdicts ``before`` and ``after``."""
@@ -118,14 +122,18 @@ class CheckReport:
              "assumptions": list(m.assumptions)} for m in self.models]}
 
 
-def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, tuple[Any, Sequence[Property]]], options: Any,
+Asked = tuple[Any, Sequence[Property]]             # a model class with its properties
+
+
+def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, Asked | list[Asked]], options: Any,
           variant: str | None = None, params: Mapping[str, int] | None = None, config: Config = DEFAULT,
           progress: Callable[[str], None] | None = None) -> list[CheckReport]:
     """Check a series: each patch on what the ones before it have left, one report a patch.
 
-    ``models`` maps names to model classes with their properties. Raises InputError for a patch that does not apply
-    (nothing is decided then) and for a tree that is none.
+    ``models`` maps names to a model class with its properties, or to several that share the name. Raises InputError for
+    a patch that does not apply (nothing is decided then) and for a tree that is none.
     """
+    wanted = [(name, *one) for name, asked in models.items() for one in (asked if isinstance(asked, list) else [asked])]
     tree.version()
     stages = [tree]
     for patch in patches:
@@ -133,7 +141,7 @@ def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, tuple[Any, 
     reports = []
     for patch, before, after in zip(patches, stages, stages[1:], strict=False):
         work = _Check(patch, before, after, variant, params or {}, options, config, progress)
-        parts = [part for name, (model, props) in models.items() if (part := work.model(name, model, props))]
+        parts = [part for name, model, props in wanted if (part := work.model(name, model, props))]
         reports.append(CheckReport(patch.name, patch.subject, tree.label, tuple(parts), patch.files))
     return reports
 
@@ -160,80 +168,173 @@ class _Check:
         self.progress(f"{name}: reading {self.before.label}")
         old = read_model(self.before, model, self.config)
         self.after = apply(self.before, self.patch)      # anew: so it has the files that have been read by now
-        new = read_model(self.after, model, self.config, self.kept(old))
-        instance = model.variant(variant)
-        functions = [self.function(f, model, instance, old[f], new[f]) for f in old]
-        touched = tuple(f for f in functions if f is not None)
+        fields = added_fields(self.before, self.after, model, self.touched.values(), self.config)
+        near = self.near(model, old)
+        new = read_model(self.after, with_fields(model, dict.fromkeys(fields)), self.config, self.kept(old, near))
+        side = _Sides(model, variant, old, new, fields)
+        functions = [self.function(f, side, near.get(f, frozenset())) for f in old]
+        touched = (*(f for f in functions if f is not None), *self.fixed(model, near), *self.strangers(side))
         if not touched:
             return None
-        both = {f for f in old if old[f].status == new[f].status == "read"}
-        subjects = tuple(
-            Subject(model, variant, tree, reads, taken((reads[f] for f in both), model), self.config)
-            for tree, reads in ((self.before, old), (self.after, new)))
+        subjects = tuple(Subject(m, variant, tree, reads, taken((reads[f] for f in side.both), model), self.config)
+                         for m, tree, reads in zip(side.models, (self.before, self.after), (old, new), strict=True))
         part = ModelCheck(name, variant, touched)
-        rows = self.rows(properties, subjects, touched) if part.changes else ()
-        shown = rows[0].instances[1] if rows else instance
-        return ModelCheck(name, variant, touched, rows, tuple(subjects[1].assumptions(shown)))
+        rows = self.rows([p for p in properties if p.model is model], subjects, part) if part.changes else ()
+        shown = rows[0].instances[1] if rows else side.instance
+        told = subjects[1].assumptions(shown, tuple(map(str, side.fields)))
+        return replace(part, rows=side.explained(rows), assumptions=tuple(told))
 
-    def kept(self, old: Mapping[str, Read]) -> dict[str, Read]:
-        """What need not be read again behind the patch: nothing where it changes anything but bodies of functions."""
-        bodies = all(not t.outside and f.endswith(".c") for f, t in self.touched.items())
-        if not bodies or any(read.file not in self.touched for read in old.values()):
-            return {}
-        return untouched(old, self.changed, self.after, self.touched, self.config)
+    # ------------------------------------------------------------------------------------------- what is touched
+    def near(self, model: Any, old: Mapping[str, Read]) -> Mapping[str, frozenset[str]]:
+        """What functions and macros mention of the change, directly or through others: for what is not read and run."""
+        words = model.vocabulary
+        ends = frozenset(model.kernel_functions()) | {c.split("@")[0] for c in words.callees} | frozenset(words.noop)
+        fixed = frozenset(_fixed_words(model))
+        files = {f for read in old.values() if self.after.exists(read.file)
+                 for f in sources(self.after, self.config).closure(read.file)}
+        names = names_of(self.before, self.after, self.touched.values(), self.config) | self.included()
+        names -= self.private(files) - frozenset(model.kernel_functions())
+        found = reached(names - ends, self.after, sorted(files), self.config, ends | fixed)
+        return {**found, **{n: found.get(n, frozenset()) | {n} for n in names & (ends | fixed)}}
 
-    # ----------------------------------------------------------------------------------------- functions
-    def function(self, name: str, model: Any, instance: Instance, old: Read, new: Read) -> FunctionChange | None:
+    def private(self, files: Collection[str]) -> frozenset[str]:
+        """The changed functions that only other files than these can call: static ones, in files of code."""
+        static: set[str] = set()
+        for file, touched in self.touched.items():
+            if file in files or not file.endswith(".c"):
+                continue
+            pieces = [p for t in (self.before, self.after) if t.exists(file)
+                      for name in touched.changed for p in sources(t, self.config).unit(file).functions.get(name, [])]
+            open_to_all = {p.name for p in pieces if not re.search(r"\bstatic\b", p.text.split("{")[0])}
+            static |= {p.name for p in pieces} - open_to_all
+        seen = {n for f, t in self.touched.items() if f in files or f.endswith(".h") for n in t.names}
+        return frozenset(static - seen)
+
+    def included(self) -> frozenset[str]:
+        """The names of files that come into sight, or go out of it, by a change of what is included."""
+        found: set[str] = set()
+        for file, touched in self.touched.items():
+            both = self.before.exists(file) and self.after.exists(file)
+            if not both or not any(n.startswith("#include") for n in touched.outside):
+                continue
+            sides = [frozenset(sources(t, self.config).closure(file)) for t in (self.before, self.after)]
+            for tree, files in ((self.after, sides[1] - sides[0]), (self.before, sides[0] - sides[1])):
+                for other in files:
+                    unit = sources(tree, self.config).unit(other)
+                    found |= {name for name, _ in bodies(unit)} | unit.enumerators.keys()
+        return frozenset(found)
+
+    def kept(self, old: Mapping[str, Read], near: Mapping[str, frozenset[str]]) -> dict[str, Read]:
+        """What could not be read and need not be tried again behind the patch.
+
+        Nothing where it changes anything but bodies of functions. (What was read is read again: places may move.)
+        """
+        bodies_only = all(not t.outside and f.endswith(".c") for f, t in self.touched.items())
+        return {n: r for n, r in old.items() if bodies_only and r.status != "read" and n not in near
+                and n not in self.changed}
+
+    def function(self, name: str, side: _Sides, near: frozenset[str]) -> FunctionChange | None:
         """What the patch does to one function, or None when it does not touch it."""
+        old, new, words = side.old[name], side.new[name], side.model.vocabulary
         parts = old.names | new.names | old.macros | new.macros | {name}
         via = tuple(sorted((parts & self.changed) - {name}))
-        if not parts & self.changed and old.status == new.status and old.shape == new.shape:
+        run = old.status == new.status == "read" and name not in words.callees
+        if not run and old.status == new.status and (near or name in self.changed):
+            via = tuple(sorted((near | set(via)) - {name}))
+        elif not parts & self.changed and old.status == new.status and old.shape == new.shape:
             if name in self.comments or old.names & self.comments:
                 return FunctionChange(name, new.file, "equal", "only comments and blanks change")
             return None
-        if name in model.vocabulary.outside:
-            why = next(w for key, w in model.vocabulary.callees.items() if key.partition("@")[0] == name)
+        if name in words.outside:
+            why = next(w for key, w in words.callees.items() if key.partition("@")[0] == name)
             reason = f"it stays the model's own: {why}"
             return FunctionChange(name, new.file, "not_read", reason, via)
         for when, read in (("before", old), ("after", new)):
             if read.status != "read":
                 return FunctionChange(name, read.file, "not_read", f"{when} the patch: {read.reason}", via)
         self.progress(f"{name}: comparing before and after")
-        found = compare(instance, Side(name, {**model.programs, **old.programs}),
-                        Side(name, {**model.programs, **new.programs}))
+        programs = side.models[1].programs
+        found = compare(side.instance, Side(name, {**programs, **old.programs}),
+                        Side(name, {**programs, **new.programs}))
         if found.answer == "equal":
-            unseen = self.unseen(sorted(old.names | new.names), old, new, model)
+            unseen = changes(*self.texts(old, new), vocabulary=words)
             if unseen:
                 return FunctionChange(name, new.file, "invisible", ", ".join(unseen), via)
             return FunctionChange(name, new.file, "equal", found.within and f"for {found.within}", via)
         status: FunctionStatus = "differs" if found.answer == "differs" else "unknown"
         return FunctionChange(name, new.file, status, found.detail, via)
 
-    def unseen(self, names: Iterable[str], old: Read, new: Read, model: Any) -> list[str]:
-        """What changed in the text of functions that are equal in the model: barriers, asserts, ignored fields."""
-        vocabulary = model.vocabulary
-        words = UNSEEN | frozenset(vocabulary.noop) | {path.split(".")[-1] for _, path in vocabulary.ignore}
-        counts = [Counter(w for name in names for w in self.words(tree, name, read.file) if w in words)
-                  for tree, read in ((self.before, old), (self.after, new))]
-        return sorted({w for w in words if counts[0][w] != counts[1][w]})
+    def texts(self, old: Read, new: Read) -> tuple[list[str], list[str]]:
+        """The texts of the functions and changed macros that a function is made of, before and after."""
+        names, macros = sorted(old.names | new.names), sorted((old.macros | new.macros) & self.changed)
+        found: list[list[str]] = []
+        for tree, read in ((self.before, old), (self.after, new)):
+            known, where = sources(tree, self.config), Where(read.file, read.file)
+            texts = []
+            for name in names:
+                try:
+                    texts.append(known.function(name, where).text)
+                except Absent:
+                    continue
+            texts += [m.body for name in macros if (m := known.macro(name, where)) is not None]
+            found.append(texts)
+        return found[0], found[1]
 
-    def words(self, tree: Tree, name: str, file: str) -> list[str]:
-        try:
-            return list(tokens(sources(tree, self.config).function(name, Where(file, file)).text))
-        except Absent:
-            return []
+    def fixed(self, model: Any, near: Mapping[str, frozenset[str]]) -> Iterator[FunctionChange]:
+        """Constants and callees for which the model has its own word, where the patch changes them."""
+        words, kernel = model.vocabulary, model.kernel_functions()
+        for name, why in _fixed_words(model).items():
+            if name in near:
+                yield FunctionChange(name, self.file_of(name, near[name]), "not_covered", why,
+                                     tuple(sorted(near[name] - {name})))
+        for key, why in {**words.callees, **words.noop}.items():
+            name = key.split("@")[0]
+            if name not in self.changed or name in kernel:
+                continue
+            status: FunctionStatus = "not_read"
+            told = f"it stays the model's own: {why}"
+            if key in words.noop:
+                meant = self.meant(model, name)
+                status = "not_read" if meant else "invisible"
+                told = f"it did nothing for the model ({why}), and has {', '.join(meant)} in it" if meant else \
+                    f"it does nothing for the model: {why}"
+            yield FunctionChange(name, self.file_of(name, frozenset()), status, told)
+
+    def meant(self, model: Any, name: str) -> list[str]:
+        """The words of the model, fields and functions, in a function or macro that a patch changes."""
+        known = {path.split(".")[-1] for _, path in Words.of(model).fields} | set(model.kernel_functions())
+        there: set[str] = set()
+        for tree in (self.before, self.after):
+            for file in self.touched:
+                if tree.exists(file):
+                    parts = bodies(sources(tree, self.config).unit(file))
+                    there |= {w for other, inner in parts if other == name for w in inner}
+        return sorted(known & there - {name})
+
+    def file_of(self, name: str, others: frozenset[str]) -> str:
+        """The file in which the patch changes a name, or one that it rests on."""
+        wanted = {name, *others}
+        return next((f for f, t in self.touched.items() if wanted & (t.changed | t.outside | t.names)),
+                    self.patch.files[0])
+
+    def strangers(self, side: _Sides) -> Iterator[FunctionChange]:
+        """New fields that others set as well than the functions that are read."""
+        names = frozenset().union(*(side.new[f].names for f in side.both), frozenset())
+        for one in side.fields:
+            place = set_elsewhere(one, self.after, self.touched, names, self.config)
+            if place:
+                yield FunctionChange(one.path, self.file_of(one.leaf, frozenset()), "not_covered",
+                                     f"{one}, new in the patch, is set in {place}, which the model does not run")
 
     # ------------------------------------------------------------------------------------------ verdicts
-    def rows(self, properties: Sequence[Property], subjects: tuple[Subject, ...],
-             touched: tuple[FunctionChange, ...]) -> tuple[Row, ...]:
+    def rows(self, properties: Sequence[Property], subjects: tuple[Subject, ...], part: ModelCheck) -> tuple[Row, ...]:
         """Every property before and after."""
-        unread = "; ".join(f"{f.function}: {f.detail}" for f in touched if f.status == "not_read")
+        unread = "; ".join(f"{f.function}: {f.detail}" for f in part.functions
+                           if f.status in ("not_read", "not_covered"))
         known = subjects[0].model.parameters()
         params = {n: v for n, v in self.params.items() if n in known}
         found = []
         for prop in properties:
-            if prop.model is not subjects[0].model:
-                continue
             sides: list[tuple[Instance, Verdict]] = []
             for subject, when in zip(subjects, ("before", "after"), strict=True):
                 if unread:                                     # not decided: it would be about something else
@@ -245,3 +346,34 @@ class _Check:
                 sides.append(decide_on(subject, prop, params, self.options))
             found.append(Row(prop, sides[0][1], sides[1][1], (sides[0][0], sides[1][0])))
         return tuple(found)
+
+
+class _Sides:
+    """One model before and after: what was read, and the fields that are new."""
+
+    def __init__(self, model: Any, variant: str, old: Mapping[str, Read], new: Mapping[str, Read],
+                 fields: Iterable[Added]):
+        self.model, self.old, self.new = model, old, new
+        self.both = [f for f in old if old[f].status == new[f].status == "read"]
+        programs = list(taken((new[f] for f in self.both), model).values())
+        self.fields = used(fields, programs)
+        self.domains = {f: domain_of(f, programs) for f in self.fields}
+        self.models = (with_fields(model, {f: never_set(f) for f in self.fields}), with_fields(model, self.domains))
+        self.instance: Instance = self.models[1].variant(variant)
+
+    def explained(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """The rows; what could not be decided names the new fields that may have any value of their type."""
+        wide = [str(f) for f, d in self.domains.items() if isinstance(d, Int)]
+        if not wide:
+            return rows
+        note = f"new in the patch and not bounded: {', '.join(wide)}; "
+        return tuple(replace(r, after=replace(r.after, reason=note + r.after.reason))
+                     if isinstance(r.after, Unknown) else r for r in rows)
+
+
+def _fixed_words(model: Any) -> dict[str, str]:
+    """The names for which a model has a value of its own, with what to tell when the tree's changes."""
+    words = model.vocabulary
+    found = {key: f"the model holds it {'on' if on else 'off'}: {why}" for key, (on, why) in words.static_keys.items()}
+    found |= {name: f"the model has {value} for it" for name, value in words.constants.items()}
+    return found | {name: f"the model scales it: {why}" for name, why in model.scaled.items()}

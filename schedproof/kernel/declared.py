@@ -198,7 +198,7 @@ class Types:
         """(name, struct) of a struct's first member when that is a named struct; a pointer to one is one to both."""
         if struct not in self._firsts:
             try:
-                name, kind = next(iter(self._members(Embedded(struct)).items()), ("", None))
+                name, kind = next(iter(self.members(Embedded(struct)).items()), ("", None))
             except NotExecutable:
                 name, kind = "", None
             self._firsts[struct] = (name, kind.name) if isinstance(kind, Embedded) and kind.name else None
@@ -209,14 +209,14 @@ class Types:
         (file, line), _, body = self.definition(struct)
         if re.search(r"\bunion\b", body):
             raise NotExecutable(file, line, f"{struct.name or 'struct'} with a union in it")
-        return self._members(struct)
+        return self.members(struct)
 
     def _path(self, struct: str, path: str) -> Type:
         here: Type = Embedded(struct)
         for part in path.split("."):
             if not isinstance(here, Embedded):
                 raise NotExecutable(self.file, 0, f"field {path} of {struct}: {part} of something that is no struct")
-            found = self._members(here).get(part, "")
+            found = self.members(here).get(part, "")
             if isinstance(found, str):
                 raise NotExecutable(self.file, 0, f"field {path} of {struct}, which the tree does not declare")
             here = found
@@ -234,7 +234,8 @@ class Types:
         expander = Expander(file, lambda name, at: self.sources.macro(name, inside, at), ())
         return (file, line), body, expander.expand(body, line)
 
-    def _members(self, struct: Embedded) -> dict[str, Type]:
+    def members(self, struct: Embedded) -> dict[str, Type]:
+        """The members of a struct and of its anonymous parts. Raises NotExecutable without a definition."""
         (file, line), _, body = self.definition(struct)
         root = p.parse(body + ";")
         members: dict[str, Type] = {}

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import DEFAULT, Config
+from schedproof.kernel.moved import home
 from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
@@ -45,8 +45,9 @@ class Read:
 
 def read_function(tree: Tree, function: str, file: str, model: Any, config: Config = DEFAULT) -> Read:
     """Read one function. Whatever stands in the way becomes a status with its place."""
-    reader = Reader(tree, config, model)
     try:
+        file = home(sources(tree, config), function, file)
+        reader = Reader(tree, config, model)
         program = reader.read(function, file)
     except Absent as error:
         return Read(function, file, "absent", {}, str(error))
@@ -75,23 +76,6 @@ def read_model(tree: Tree, model: Any, config: Config = DEFAULT, kept: Mapping[s
     kept = kept or {}
     return {name: kept[name] if name in kept else read_function(tree, name, file, model, config)
             for name, file in model.kernel_functions().items()}
-
-
-def untouched(reads: Mapping[str, Read], changed: frozenset[str], tree: Tree, files: Iterable[str],
-              config: Config = DEFAULT) -> dict[str, Read]:
-    """Those functions that could not be read and stay so when only bodies of functions change, in ``files`` of a tree.
-
-    All are taken to be touched that mention a changed function, or one that does. (What was read is read again: its
-    places may have moved.)
-    """
-    pieces = {name: "".join(p.text for p in found) for file in files if tree.exists(file)
-              for name, found in sources(tree, config).unit(file).functions.items()}
-    near, more = set(changed), set(changed)
-    while more:
-        pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted(more)))})\b")
-        more = {name for name, text in pieces.items() if name not in near and pattern.search(text)}
-        near |= more
-    return {name: r for name, r in reads.items() if r.status != "read" and name not in near}
 
 
 def taken(reads: Iterable[Read], model: Any) -> dict[str, Program]:

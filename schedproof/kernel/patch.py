@@ -173,6 +173,8 @@ def _change(file: Any, name: str) -> FileChange:
                 for side in sides:
                     side[-1] = side[-1].removesuffix("\n").removesuffix("\r")
                 continue
+            if len(old) >= hunk.source_length and len(new) >= hunk.target_length:
+                break                                                      # an empty line behind the hunk
             sides = [s for s, kinds in ((old, " -"), (new, " +")) if (line.line_type or " ") in kinds]
             for side in sides:
                 side.append(line.value if line.value.endswith("\n") else line.value + "\n")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,13 @@ class Subject:
         """The kernel functions that the tree does not have, under their names at least."""
         return tuple(n for n, r in self.reads.items() if r.status == "absent")
 
-    def assumptions(self, instance: Instance) -> list[str]:
-        """What a verdict on the tree rests on, in at most six lines."""
+    def assumptions(self, instance: Instance, added: Sequence[str] = ()) -> list[str]:
+        """What a verdict on the tree rests on, in at most six lines. ``added``: fields that a patch brings."""
         lines = [f"configuration: {self.config.shown()}",
-                 "instance: " + ", ".join(f"{k}={v}" for k, v in instance.params.items()),
+                 "instance: " + (", ".join(f"{k}={v}" for k, v in instance.params.items()) or "the only one"),
                  "memory model: sequential consistency"]
+        if added:
+            lines[1] += "; new in the patch, 0 at first: " + ", ".join(added)
         if self.model.scaled:
             lines.append("scaled constants: " + ", ".join(self.model.scaled))
         if self.model.vocabulary.ignore:
@@ -81,10 +83,23 @@ def decide_on(subject: Subject, prop: Property, params: Mapping[str, int], optio
     instance = subject.model.variant(subject.variant, **wanted)
     try:
         instance = subject.instance(wanted)
-        verdict = engines.decide(instance, prop, options.engine, options.budget, options.jobs, options.progress)
+        verdict = _decided(instance, prop, options)
     except (ModelError, NotExecutable) as error:
         verdict = Unknown(options.engine, instance.title, reason=str(error))
     return instance, verdict
+
+
+def _decided(instance: Instance, prop: Property, options: Any) -> Verdict:
+    """What an engine says, or has said before of the same."""
+    def decide() -> Verdict:
+        return engines.decide(instance, prop, options.engine, options.budget, options.jobs, options.progress)
+
+    cache = getattr(options, "cache", None)
+    verdict: Verdict = decide() if cache is None else cache.decide(instance, prop, options.engine, decide)
+    if isinstance(verdict, Unknown) and "free!" in verdict.reason:
+        free = sorted({why for t in instance.transitions for why in t.free})
+        return replace(verdict, reason=f"it depends on what is not modelled: {', '.join(free)}")
+    return verdict
 
 
 def prove_tree(model_name: str, properties: Sequence[Property], tree_path: Path, rev: str | None, variant: str | None,

@@ -294,7 +294,7 @@ class Sources:
 
         Raises Absent when there is none, NotExecutable when two are live or the configuration does not decide.
         """
-        found = self._live(name, where)
+        found = self.live(name, where)
         if not found:
             self._hidden(name, where)
             self._undecided(name, where.file)
@@ -306,7 +306,8 @@ class Sources:
         self._rely(piece.file, piece.line, piece.last, name, where)
         return piece
 
-    def _live(self, name: str, where: Where) -> list[Piece]:
+    def live(self, name: str, where: Where) -> list[Piece]:
+        """The definition that code in a file would call, if any. Raises NotExecutable when two are live."""
         pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
         found: list[Piece] = []
         for other in self.seen(where):
@@ -315,7 +316,7 @@ class Sources:
             found += self.unit(other).functions.get(name, [])
             if other == where.file and found:
                 break                                      # the file's own definition
-        firm = [p for p in found if not self._default(p, name)] or found
+        firm = [p for p in found if not self.is_default(p, name)] or found
         if len(firm) > 1:
             raise NotExecutable(firm[1].file, firm[1].line,
                                 f"{name}: a second definition is live, the first is {firm[0].file}:{firm[0].line}")
@@ -341,7 +342,7 @@ class Sources:
                                 f"{name}: a second definition, the first is {found[0].file}:{found[0].line}")
         return found
 
-    def _default(self, piece: Piece, name: str) -> bool:
+    def is_default(self, piece: Piece, name: str) -> bool:
         """A definition that another one overrides: ``__weak``, or under ``#ifndef name``."""
         header = piece.text.split("{")[0]
         around = self.preprocessed(piece.file).around(piece.line, piece.last)

@@ -170,7 +170,7 @@ class _Overlay:
         self.base.prefetch(f for f in files if f not in self.files)
 
 
-def _has_definition(text: str, pattern: re.Pattern[str]) -> bool:
+def has_definition(text: str, pattern: re.Pattern[str]) -> bool:
     """Whether a text has ``name(…) {`` on a line that is not indented. Looks at bounded pieces, so it is fast."""
     looked = 0
     for found in pattern.finditer(text):
@@ -270,7 +270,7 @@ class Tree:
 
         def defines(file: str) -> bool:
             text = self._get(file) if self.exists(file) else None
-            return text is not None and function in text and _has_definition(text, pattern)
+            return text is not None and function in text and has_definition(text, pattern)
 
         if hint_file and defines(hint_file):
             return checked_name(hint_file)

@@ -55,7 +55,8 @@ class Executor(Evaluator):
         """
         path = Path(given, {}, dict(heap))
         end, value = self.call(name, list(args), path, resume, saved, s.NOWHERE)
-        return Result(end, value, self.cuts, self.faults, self.choices, self.free, self.called, heap)
+        return Result(end, value, self.cuts, self.faults, self.choices, self.free, self.called, heap,
+                      self.bounds.ranges)
 
     def call(self, name: str, args: list[Value], path: Path, resume: SitePath, saved: Sequence[Mapping[str, Value]],
              loc: s.Loc) -> tuple[Path | None, Value | None]:

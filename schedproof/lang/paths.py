@@ -134,6 +134,7 @@ class Result:
     free: dict[str, str]
     called: set[str]
     base: Heap                                   # the state that the run began with
+    ranges: Mapping[str, t.Interval] = field(default_factory=dict)     # of the constants, those of ``free`` as well
 
 
 @dataclass

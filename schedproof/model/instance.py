@@ -23,6 +23,7 @@ from schedproof.model.concrete import Event
 from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
 from schedproof.model.formulas import Formulas
 from schedproof.model.grain import grained
+from schedproof.model.free import cases
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
 
@@ -346,8 +347,8 @@ class Instance:
             updates = {n: v for n, v in updates.items() if not z3.eq(v, self.variables[n].term)
                        and not (n in same and t.same(t.settle(v), same[n]))}
             labels = tuple(c.labels[v] for c, v in zip(choices, values, strict=True))
-            found.append(Transition(event.action, event.labels, labels, t.z3_of(here), updates, costs, fair, sites,
-                                    free, loc))
+            found += [Transition(event.action, event.labels, labels, test, new_values, costs, fair, sites, free, loc)
+                      for test, new_values in cases(t.z3_of(here), updates, result.free, result.ranges)]
         return found
 
     def check_transient(self, event: Event, heap: Mapping[Key, t.Value]) -> None:

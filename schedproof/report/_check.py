@@ -12,7 +12,8 @@ from schedproof.trace import Trace
 
 STATUS = {
     "equal": "equal, proved", "invisible": "differs, invisible to this model", "differs": "differs",
-    "not_read": "changed, but not read", "unknown": "changed, equality not decided"}
+    "not_read": "changed, but not read", "not_covered": "changed, not covered by this model",
+    "unknown": "changed, equality not decided"}
 CHANGE = {"worse": "WORSE", "better": "better", "same": "", "undecided": "undecided"}
 
 
@@ -29,7 +30,8 @@ def _model(part: Any, width: int, trace_lines: Any) -> Iterator[str]:
     yield f"{part.model}"
     for f in part.functions:
         via = f" (through {', '.join(f.via)})" if f.via else ""
-        yield from wrap(f"{f.function}(){via} in {f.file}: {STATUS[f.status]}", width, "  ", "      ")
+        name = f.function if f.status == "not_covered" else f"{f.function}()"
+        yield from wrap(f"{name}{via} in {f.file}: {STATUS[f.status]}", width, "  ", "      ")
         if f.detail and f.status != "equal":
             yield from wrap(_first(f.detail), width, "      ")
     if not part.changes:

@@ -39,7 +39,9 @@ class Ended:
 
 
 def run(folder: Path, *words: str | Path, stdin: str = "") -> Ended:
-    return Ended(subprocess.run([sys.executable, "-m", "schedproof", *map(str, words)], cwd=folder, text=True,
+    """One command. What was decided before is decided again: these tests are about the deciding."""
+    command = [sys.executable, "-m", "schedproof", *map(str, words), "--no-cache"]
+    return Ended(subprocess.run(command, cwd=folder, text=True,
                                 input=stdin, capture_output=True, timeout=300,
                                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
 
@@ -130,8 +132,15 @@ def test_another_text_of_the_same_is_equal(check, real_tree: Tree):
 # --------------------------------------------------------------------------------- what is not, or half, read
 def test_a_function_that_is_not_modelled_is_passed_over(check, real_tree: Tree):
     old = real_tree.text(FAIR)
-    done = check(real_tree, diff(old, edited(old, "cfs_rq_util_change", (r"\A", "/* x */\n"), (r"\}\n\Z", ";\n}\n"))))
+    done = check(real_tree, diff(old, edited(old, "get_rr_interval_fair", (r"\A", "/* x */\n"), (r"\}\n\Z", ";\n}\n"))))
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_helper_below_modelled_functions_is_never_passed_over(check, real_tree: Tree):
+    """Whether those above it can be read or not: they are told, and it is named."""
+    old = real_tree.text(FAIR)
+    done = check(real_tree, diff(old, edited(old, "__calc_delta", (r"\}\n\Z", ";\n}\n"))), "--budget", "0.001")
+    assert done.err == "" and "calc_delta_fair() (through __calc_delta) in kernel/sched/fair.c: " in done.flat
 
 
 def test_another_file_is_passed_over(check, tree_61: Tree):

@@ -68,7 +68,7 @@ class Explicit:
 
         Raises ModelError when the model has no meaning on this instance.
         """
-        finding = self.find(instance, property, budget, progress)
+        finding = _without_free_run(self.find(instance, property, budget, progress))
         common: dict[str, Any] = {"engine": self.name, "instance": instance.title, "counts": finding.counts,
                                   "worst_case": finding.worst, "unit": _cost(property.kind)}
         if finding.outcome == "vacuous":
@@ -102,6 +102,16 @@ class Explicit:
             waiting = instance.predicate(kind.waiting)
         return make(instance, property, path.initial, list(path.stem), list(path.cycle), verdict,
                     _cost(kind) if waiting is not None else "", path.total, waiting)
+
+
+def _without_free_run(finding: Finding) -> Finding:
+    """A proof without the run that would show its worst case, where that one rests on undeclared values.
+
+    Such steps are more than can really happen, so the number is none that is known to be reached.
+    """
+    if finding.outcome == "proved" and finding.path is not None and finding.path.free:
+        return replace(finding, path=None, worst=None)
+    return finding
 
 
 def _to_trace() -> TraceMaker:
