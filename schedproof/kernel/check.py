@@ -238,7 +238,7 @@ class _Check:
         old, new, words = side.old[name], side.new[name], side.model.vocabulary
         parts = old.names | new.names | old.macros | new.macros | {name}
         via = tuple(sorted((parts & self.changed) - {name}))
-        run = old.status == new.status == "read" and name not in words.callees
+        run = old.status == new.status == "read" and name not in words.outside
         if not run and old.status == new.status and (near or name in self.changed):
             via = tuple(sorted((near | set(via)) - {name}))
         elif not parts & self.changed and old.status == new.status and old.shape == new.shape:
