@@ -76,7 +76,7 @@ class Arena:
 
     def __init__(self, instance: Instance, left: Side, right: Side, spans: bool):
         self.instance, self.spans, self.narrowed = instance, spans, False
-        self.boundary = frozenset(instance.model.vocabulary.callees) - {left.name}
+        self.boundary = frozenset(c.split("@")[0] for c in instance.model.vocabulary.callees) - {left.name}
         self.types = field_types({**left.programs, **right.programs})
         programs = [grained(side.programs, instance.model) for side in (left, right)]
         cuts = frozenset().union(*(cutting(p) for p in programs))
