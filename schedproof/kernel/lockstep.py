@@ -13,6 +13,7 @@ A difference is told only with a run that leads to it from the entry, step by st
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -47,6 +48,7 @@ from schedproof.model.grain import local_types
 from schedproof.model.threads import site_name
 
 MOST = 20_000             # pairs of places
+MANY = 256                # combinations of saved numbers that one end of a step is split into
 CHAINS = 40               # runs that are tried to reach a difference
 
 
@@ -62,6 +64,7 @@ class Walk:
         self.nodes: dict[Pair, Node] = {}
         self.todo: deque[Node] = deque()
         self.doubts: list[str] = []
+        self.candidates: list[tuple[_Comparing, t.Value, str]] = []     # to be tried again when all ways are known
 
     def answer(self) -> Comparison:
         """The answer. Raises ModelError and NotExecutable with the place."""
@@ -73,7 +76,12 @@ class Walk:
                 found = self.visit(self.todo.popleft(), {})
                 if found is not None:
                     return found
+            for comparing, asked, what in self.candidates:
+                found = comparing.shown_by_a_run(asked, what)
+                if found is not None:
+                    return found
             self.nodes.clear()
+            self.candidates.clear()
         if self.doubts:
             return Comparison("unknown", self.doubts[0])
         within = [RANGES] if self.arena.narrowed else []
@@ -209,13 +217,16 @@ class Walk:
                 term = t.z3_of(meant)
                 here = z3.Bool(symbol(i)) if z3.is_bool(term) else z3.Int(symbol(i))
                 terms.append(at_step(here, number + 1) == at_step(term, number))
-        every = t.constants_of(terms)
-        for name, constant in every.items():
-            plain = name.partition("@")[0]
-            low, high = ranges.get(plain, self.arena.ranges.get(plain, (None, None)))
-            if not plain.startswith("saved!") and z3.is_int(constant):
-                terms += [constant >= low] if low is not None else []
-                terms += [constant <= high] if high is not None else []
+        for name, constant in t.constants_of(terms).items():
+            plain, _, number_of = name.partition("@")
+            if plain.startswith("free!"):
+                raise Undecided(f"it depends on what is not modelled: the way to {self.where(node)}")
+            if plain.startswith("saved!") or not z3.is_int(constant):
+                continue
+            step = int(number_of or 0)
+            low, high = (chain[step].ranges if step < len(chain) else ranges).get(plain, (None, None))
+            terms += [constant >= low] if low is not None else []
+            terms += [constant <= high] if high is not None else []
         answer, model = ask(terms)
         if answer == z3.unknown:
             raise Undecided(f"Z3 gave up at {self.where(node)}")
@@ -332,14 +343,22 @@ class _Comparing:
             why = f"it depends on what is not modelled: {', '.join(used)}" if used else f"Z3 gave up at {where}"
             walk.doubts.append(why)
             return None
+        found = self.shown_by_a_run(asked, what)
+        if found is None:
+            walk.candidates.append((self, asked, what))
+            walk.doubts.append(f"at {where} it may be that {what}; no run was found that leads there")
+        return found
+
+    def shown_by_a_run(self, asked: t.Value, what: str) -> Comparison | None:
+        """The difference with a run from the entry that leads to it."""
         try:
-            steps = walk.witness(self.node, t.and_(self.given, asked), self.ranges)
+            steps = self.walk.witness(self.node, t.and_(self.given, asked), self.ranges)
         except Undecided as undecided:
-            walk.doubts.append(str(undecided))
+            self.walk.doubts.append(str(undecided))
             return None
         if steps is None:
-            walk.doubts.append(f"at {where} it may be that {what}; no run was found that leads there")
             return None
+        where = self.walk.where(self.node)
         return Comparison("differs", f"{where}: {what}; {self.shown(asked, steps[-1])}", input=steps[0].input,
                           steps=tuple(steps))
 
@@ -408,6 +427,8 @@ class _Comparing:
             few = t.outcomes(value) if isinstance(value, z3.ExprRef) and z3.is_int(value) else None
             if few and not any(t.same(value, v) for v, _ in several):
                 several.append((value, few))
+        if math.prod(len(few) for _, few in several) > MANY:
+            several = []                                             # symbols, then
         for chosen in itertools.product(*(few for _, few in several)):
             numbers = [(term, number) for (term, _), number in zip(several, chosen, strict=True)]
             here = t.and_(guard, *(t.equal(term, number) for term, number in numbers))
@@ -427,6 +448,10 @@ class _Comparing:
                         t.same(term, value) or (side != first and self.proved(guard, term, value))):
                     classes[i] = (term, known or ctype, first)
                     return (kind, i)
+            if numbers and z3.is_bool(value):                            # 1 or 0 there may be true or false here
+                for told in (True, False):
+                    if self.proved(guard, value, told):
+                        return ("bool", int(told))
             classes.append((value, ctype, side))
             return (kind, len(classes) - 1)
 
@@ -439,7 +464,7 @@ class _Comparing:
         if pair not in self.walk.nodes and self.possible(guard) == z3.unsat:
             return
         intervals = [(None, None) if z3.is_bool(term) else self.bounds.of(term) for term, _, _ in classes]
-        edge = Edge(self.node, t.and_(self.given, guard), tuple(term for term, _, _ in classes))
+        edge = Edge(self.node, t.and_(self.given, guard), tuple(term for term, _, _ in classes), self.ranges)
         self.walk.reach(self.node, pair, edge, intervals, [c for _, c, _ in classes])
 
     def proved(self, guard: t.Value, one: t.Value, other: t.Value) -> bool:

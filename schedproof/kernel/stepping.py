@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,16 +36,20 @@ class Place:
 Pair = tuple[Place, Place]
 
 
-@dataclass
+@dataclass(eq=False)
 class Edge:
-    """One step from a pair to another: what holds of the state, and what the symbols of the target are."""
+    """One step from a pair to another: what holds of the state, and what the symbols of the target are.
+
+    ``ranges`` are the values that the unknowns of the step can have.
+    """
 
     source: Node
     guard: t.Value
     symbols: tuple[t.Value, ...]
+    ranges: Mapping[str, t.Interval]
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     """A pair that was met, with the values that its symbols can have, and how it was met."""
 

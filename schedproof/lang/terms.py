@@ -30,13 +30,10 @@ def settle(term: Value) -> Value:
     """A term that is a literal, as a Python value."""
     if isinstance(term, (bool, int)):
         return term
-    if z3.is_int_value(term):
+    kind = term.decl().kind()
+    if kind == z3.Z3_OP_ANUM:
         return term.as_long()
-    if z3.is_true(term):
-        return True
-    if z3.is_false(term):
-        return False
-    return term
+    return True if kind == z3.Z3_OP_TRUE else False if kind == z3.Z3_OP_FALSE else term
 
 
 def simplify(term: Value) -> Value:
