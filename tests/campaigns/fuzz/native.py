@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,11 +31,16 @@ def _wrapper(number: int, made: Function) -> str:
     return f"long run_{number}(const long *a) {{ {body} }}\n"
 
 
+def available() -> bool:
+    """Whether there is a compiler."""
+    return shutil.which("gcc") is not None
+
+
 class Native:
     """The functions of one batch. One that the compiler refuses is left out, and its message kept."""
 
     def __init__(self, folder: Path, batch: Sequence[Function]):
-        self.folder, self.refused = folder, {}
+        self.folder = folder
         texts = [made.text.replace(" f(", f" f_{i}(").replace("*f(", f"*f_{i}(") for i, made in enumerate(batch)]
         parts = [f"{text}\n{_wrapper(i, made)}" for i, (text, made) in enumerate(zip(texts, batch, strict=True))]
         self.refused: dict[int, str] = {}

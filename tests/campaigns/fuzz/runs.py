@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -25,6 +25,7 @@ from schedproof.lang.interpret import Interpreter, Oracle
 from schedproof.lang.syntax import Program
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int
+from tests.campaigns.fuzz import mutate
 from tests.campaigns.fuzz.cgen import Function
 from tests.campaigns.fuzz.native import Native
 from tests.campaigns.fuzz.yard import FIELDS, FILE, KEYS, SIZES, State, Yard, shown
@@ -313,4 +314,14 @@ def pair(one: Mapping[str, Program], two: Mapping[str, Program], made: Function,
             return
 
 
-Work = Callable[[int, Outcome], None]
+def twin(made: Function, programs: Mapping[str, Program], tree: Tree, instance: Any, rng: random.Random,
+         outcome: Outcome) -> None:
+    """A generated function and the same with a small change."""
+    given = mutate.tokens(made.text)
+    body = max(i for i, t in enumerate(given) if t == "f")
+    inner = given[body + 1:]
+    mutate.small(rng, inner)
+    text = "".join(given[:body + 1] + inner)
+    found = read_function(tree.with_files({FILE: f'#include "yard.h"\n{text}'}), "f", FILE, Yard)
+    if found.status == "read" and len(found.programs["f"].params) == len(made.params):
+        pair(programs, {**instance.world.programs, **found.programs}, made, instance, rng, outcome)
