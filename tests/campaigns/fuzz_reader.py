@@ -112,7 +112,7 @@ class Worker:
         from tests.campaigns.fuzz import cgen, native, runs
         seed = f"{self.seed}:{kind}:{number}"
         if kind in ("generated", "odd", "pairs"):
-            batch = [cgen.function(f"{seed}:{i}", tag=f"_{i}", odd=kind == "odd") for i in range(size)]
+            batch = [cgen.function(f"{seed}:{i}", tag=f"_{i}", odd=kind == "odd", small=kind == "pairs") for i in range(size)]
             library = native.Native(self.folder, batch) if kind != "pairs" and native.available() else None
 
             def carry(i: int, outcome: runs.Outcome) -> None:

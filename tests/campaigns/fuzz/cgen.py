@@ -44,7 +44,7 @@ class Scope:
 class Maker:
     """Makes one function and what it needs around it; names end in ``tag``, so that many fit into one file."""
 
-    def __init__(self, rng: random.Random, tag: str = "", odd: bool = False):
+    def __init__(self, rng: random.Random, tag: str = "", odd: bool = False, deepest: int = 3):
         self.rng, self.tag = rng, tag
         self.head: list[str] = []
         self.names = 0
@@ -58,7 +58,7 @@ class Maker:
         self.breakable = self.continuable = False
         self.labels: list[str] = []
         self.result = ""
-        self.odd = odd
+        self.odd, self.deepest = odd, deepest
         self.odds: list[str] = []
         self.calls = 0
         self.helpers_void: list[str] = []
@@ -143,13 +143,13 @@ class Maker:
         return f"{self.one('-', '~', '!', '!!', '+')}({self.pure(depth, avoid, state)})"
 
     def shift(self, depth: int, avoid: frozenset[str], state: bool) -> str:
-        amount = f"({self.pure(depth, avoid, state)} & {self.one('31', '15', '7')})"
+        amount = f"(({self.pure(depth, avoid, state)}) & {self.one('31', '15', '7')})"
         if self.chance(0.9):
             amount = str(self.rng.randrange(31))
         return f"({self.pure(depth, avoid, state)} {self.one('<<', '>>')} {amount})"
 
     def divide(self, depth: int, avoid: frozenset[str], state: bool) -> str:
-        divisor = self.one("3", "7u", "10L", "1024", f"(({self.pure(depth, avoid, state)} & 7) + 1)")
+        divisor = self.one("3", "7u", "10L", "1024", f"((({self.pure(depth, avoid, state)}) & 7) + 1)")
         return f"({self.pure(depth, avoid, state)} {self.one('/', '%')} {divisor})"
 
     def choice(self, depth: int, avoid: frozenset[str], state: bool) -> str:
@@ -180,7 +180,7 @@ class Maker:
             f"clamp_t({t}, {a}, {b}, {self.leaf(avoid, state)})", f"abs({a})", f"likely({a})", f"unlikely({a})",
             f"({{ {t} {name} = {a}; {name} {self.one('+', '-', '*')} ({b}); }})", f"WARN_ON_ONCE({a})",
             f"({{ typeof(({a}) + 0) {name} = {b}; {name}; }})", f"({{ __auto_type {name} = ({a}) + 0; {name} + {name}; }})",
-            f"READ_ONCE({self.field()})" if state else a, f"div_u64({a}, ({b} & 15) + 1)",
+            f"READ_ONCE({self.field()})" if state else a, f"div_u64({a}, (({b}) & 15) + 1)",
             f"div64_u64({a}, ((u64)({b}) >> 3) | 1)", f"div_s64({a}, 7)", f"mul_u64_u32_shr({a}, {b}, 32)",
             f"IS_ENABLED({self.one('CONFIG_SMP', 'CONFIG_NOT_THERE')})",
             f"static_branch_{self.one('likely', 'unlikely')}(&{self.one('yard_open', 'yard_shut')})",
@@ -266,7 +266,7 @@ class Maker:
             self.impure_assign, self.leave, self.swap, self.conditional_code]
         nested: list[Callable[[], str]] = [self.if_, self.if_, self.if_, self.for_, self.while_, self.do_, self.switch,
                                            self.block_, self.bare_macro]
-        if self.depth >= 3:
+        if self.depth >= self.deepest:
             return self.rng.choice(simple)()
         return self.rng.choice(simple if self.chance(0.6) else nested)()
 
@@ -385,7 +385,7 @@ class Maker:
         if self.loops:
             return self.if_()
         self.scopes.append(Scope())
-        name, rounds = self.counter(), self.rng.randint(1, 4)
+        name, rounds = self.counter(), self.rng.randint(1, 3)
         kind = self.one("int", "u8", "unsigned int", "long")
         head, loop = self.one(
             f"{kind} {name};\nfor ({name} = 0; {name} < {rounds}; {name}++)@@",
@@ -394,7 +394,7 @@ class Maker:
             f"{kind} {name};\nfor ({name} = 0; {name} < {rounds} && {self.pure(1)}; ++{name})@@",
             f"int {name} = 0;\nfor (;; {name} += 2)@@if ({name} > {rounds}) break;",
             f"int {name};\nfor ({name} = {rounds}; {name}-- && {self.pure(1)};)@@",
-            f"int {name};\nfor ({name} = 0; ({self.one('ask(c)', 'atomic_read(&d->refs) > 1')}, "
+            f"int {name};\nfor ({name} = 0; ({self.one('ask(c)', 'atomic_read(&c->refs) > 1')}, "
             f"{name} < {rounds}); {name}++)@@").split("@@")
         body = self.inside(2)
         self.scopes.pop()
@@ -418,7 +418,7 @@ class Maker:
         name, rounds = self.counter(), self.rng.randint(1, 4)
         body = self.inside(2)
         self.scopes.pop()
-        return f"{{\nint {name} = {rounds};\ndo {body} while (--{name} > 0{self.one('', ' && ask(d)', ' && !ask(c)')});\n}}"
+        return f"{{\nint {name} = {rounds};\ndo {body} while (--{name} > 0{self.one('', ' && ask(c)', ' && !ask(c)')});\n}}"
 
     def switch(self) -> str:
         labels = self.rng.sample(["0", "1", "2", "3", "4", "7", "-1", "'a'", "YARD_MAX", "255", "1u << 4", "8 * 4"],
@@ -441,7 +441,7 @@ class Maker:
         return f"switch ({on}) {{\n" + "\n".join(parts) + "\n}"
 
     def arm(self) -> str:
-        lines = [self.statement() for _ in range(self.rng.randint(1, 2))] if self.depth < 3 else [self.assign()]
+        lines = [self.statement() for _ in range(self.rng.randint(1, 2))] if self.depth < self.deepest else [self.assign()]
         lines = [f"{{ {x} }}" if x.startswith(("int ", "u8 ")) else x for x in lines]
         end = self.one("break;", "break;", "break;", "", "fallthrough;", self.returned())
         if end == "fallthrough;":
@@ -499,7 +499,8 @@ def _macros(m: Maker) -> None:
         m.macros.append((n, arity))
 
 
-def _helpers(m: Maker) -> None:
+def _helpers(m: Maker) -> list[str]:
+    homes: list[str] = []
     for stem, result, params, text in m.rng.sample(HELPERS, m.rng.randrange(3)):
         inner = Maker(random.Random(m.rng.random()), m.tag)
         inner.names, inner.result, inner.cars, inner.lots = m.names + 40, result, ["c"], []
@@ -514,28 +515,33 @@ def _helpers(m: Maker) -> None:
         m.names = max(m.names, inner.names)
         m.head += [*inner.head, text.format(n=n, body="\n\t".join(lines))]
         if result == "lot":
-            m.lots.append(f"{n}({m.car()})")
+            homes.append(f"{n}(c)")
         elif result == "void":
             m.helpers_void.append(n)
         else:
             m.helpers.append((n, result, params))
+    return homes
 
 
-def function(seed: str, name: str = "f", tag: str = "", odd: bool = False) -> Function:
+def function(seed: str, name: str = "f", tag: str = "", odd: bool = False, small: bool = False) -> Function:
     """A function from a seed. ``tag`` makes its other names differ from those of other functions."""
     rng = random.Random(seed)
-    m = Maker(rng, tag, odd)
+    m = Maker(rng, tag, odd, 1 if small else 2)
+    m.cars, m.lots = ["c"], []
     _macros(m)
-    _helpers(m)
+    helpers = _helpers(m)
     m.result = rng.choice((*NUMBERS, "void", "struct car *"))
     kinds = [rng.choice(NUMBERS) for _ in range(rng.randrange(3))]
-    params = [("car", "c"), ("car", "d"), ("lot", "l"), *((k, f"n{i}") for i, k in enumerate(kinds))]
-    m.scopes = [Scope([(n, k) for k, n in params[3:]])]
+    objects = rng.choice(([("car", "c"), ("car", "d"), ("lot", "l")], [("car", "c"), ("lot", "l")], [("car", "c"), ("car", "d")],
+                          [("car", "c")]))
+    m.cars, m.lots = [n for k, n in objects if k == "car"], [*helpers, *(n for k, n in objects if k == "lot")]
+    params = [*objects, *((k, f"n{i}") for i, k in enumerate(kinds))]
+    m.scopes = [Scope([(n, k) for k, n in params[len(objects):]])]
     m.labels = [f"out{i}" for i in range(rng.choice((0, 0, 1, 1, 2)))]
     pointer_result, m.result = m.result == "struct car *", "void" if m.result == "struct car *" else m.result
     plain = m.result
     if pointer_result:
-        m.returned = lambda: f"return {m.one('c', 'd', 'c->ahead', 'NULL', 'l->tail')};"      # type: ignore[method-assign]
+        m.returned = lambda: f"return {m.one('c', m.car(), 'c->ahead', 'NULL', 'c->home->tail')};"      # type: ignore[method-assign]
         m.result = "int" if not odd else m.result
     labels = list(m.labels)
     lines = [m.declaration() for _ in range(rng.randint(1, 3))]
@@ -543,7 +549,7 @@ def function(seed: str, name: str = "f", tag: str = "", odd: bool = False) -> Fu
         if label is not None:
             m.labels.remove(label)
             lines.append(f"{label}:")
-        lines += [m.statement() for _ in range(rng.randint(1, 4))]
+        lines += [m.statement() for _ in range(rng.randint(1, 2 if small else 3))]
         if m.helpers_void and m.chance(0.4):
             lines.append(f"{rng.choice(m.helpers_void)}(&{m.car()}->load, {m.pure(1)});")
     if pointer_result or plain != "void":

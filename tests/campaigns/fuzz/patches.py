@@ -28,7 +28,7 @@ static int helper(struct car *c, int n)
 	return n;
 }
 
-long f(struct car *c, struct car *d, struct lot *l, int n)
+long f(struct car *c, int n)
 {
 	long sum = 0;
 	int i;
@@ -41,9 +41,9 @@ long f(struct car *c, struct car *d, struct lot *l, int n)
 	if (!c->ahead)
 		goto out;
 	c->ahead->wide = sum;
-	l->nr++;
+	c->home->nr++;
 out:
-	d->count = n;
+	c->count = n;
 	return sum;
 }
 
@@ -53,11 +53,11 @@ int unrelated(int x)
 }
 """
 OTHER_BASE = "\n".join(f"int other_{i};" for i in range(30)) + "\n"
-EDITS = (("n > 3", "n > 4"), ("i < 3", "i <= 3"), ("\t\t\tbreak;", "\t\t\tcontinue;"), ("sum += helper(c, i)", "sum -= helper(d, i)"),
-         ("goto out", "return 0"), ("l->nr++", "l->nr += 2"), ("Some words", "Other words"), ("x + 1", "x + 2"),
+EDITS = (("n > 3", "n > 4"), ("i < 3", "i <= 3"), ("\t\t\tbreak;", "\t\t\tcontinue;"), ("sum += helper(c, i)", "sum -= helper(c, i)"),
+         ("goto out", "return 0"), ("c->home->nr++", "c->home->nr += 2"), ("Some words", "Other words"), ("x + 1", "x + 2"),
          ("return sum", "return sum * 2"), ("!c->ahead", "c->ahead == NULL"), ("int i;", "int i, unused = 3;"),
-         ("\tlong sum = 0;\n", "\tlong sum = 0; /* none */\n"), ("return n;", "return n + 0;"), ("d->count = n", "d->count = (u8)n"),
-         ("struct car *c, int n)", "struct car *c, long n)"), ("\tl->nr++;\n", ""), ("out:\n", "out:\n\tc->flag = true;\n"),
+         ("\tlong sum = 0;\n", "\tlong sum = 0; /* none */\n"), ("return n;", "return n + 0;"), ("c->count = n", "d->count = (u8)n"),
+         ("struct car *c, int n)", "struct car *c, long n)"), ("\tc->home->nr++;\n", ""), ("out:\n", "out:\n\tc->flag = true;\n"),
          ('#include "yard.h"\n', '#include "yard.h"\n#define YARD 1\n'), ("unrelated", "related"), ("i == n", "(i ^ 1) == n"),
          ("int unrelated(int x)\n{\n\treturn x + 1;\n}\n", ""), ("c->ahead->wide = sum", "WRITE_ONCE(c->ahead->wide, sum)"))
 

@@ -18,12 +18,12 @@ PRELUDE = "kernel/sched/yard.h"
 
 
 class Yard(Model):
-    """Three cars in a row, on two lots."""
+    """Two cars in a row, each on its lot."""
 
-    car = Object("struct car", "a", "b", "c")
+    car = Object("struct car", "a", "b")
     lot = Object("struct lot", "p", "q")
-    ahead = Link(car, car, {"a": "b", "b": "c"}, c="ahead")
-    home = Link(car, lot, {"a": "p", "b": "p", "c": "q"}, c="home")
+    ahead = Link(car, car, {"a": "b"}, c="ahead")
+    home = Link(car, lot, {"a": "p", "b": "q"}, c="home")
     tail = Pointer(car, per=lot, c="tail")
     weight = Range(0, 4, per=car, c="load.weight", init=0)
     inverse = Range(0, 4, per=car, c="load.inv", init=0)
@@ -80,7 +80,7 @@ FIELDS = (
     Field("refs", "car", "refs.counter", INT), Field("total", "car", "total.counter", LONG),
     Field("fill", "lot", "fill", LONG), Field("number", "lot", "nr", UINT), Field("tail", "lot", "tail", INT, "car"),
     Field("clock", "", "ticks", ULONG))
-SIZES = {"car": 3, "lot": 2, "": 1}
+SIZES = {"car": 2, "lot": 2, "": 1}
 KEYS = tuple((f, i if f.struct else None) for f in FIELDS for i in range(SIZES[f.struct]))
 
 TYPES = """
@@ -189,7 +189,7 @@ ATOMIC_TYPES
 """ + STRUCTS + """
 unsigned long ticks;
 static struct lot lots[2];
-static struct car cars[3];
+static struct car cars[2];
 void note(struct car *c, long v) { c->flag = v > 3; }
 int ask(struct car *c) { return c->flag; }
 """
@@ -206,8 +206,8 @@ def state_functions() -> str:
         else:
             get.append(f"{place} = v[{number}];")
             put.append(f"v[{number}] = {place};")
-    links = ("cars[0].ahead = &cars[1]; cars[1].ahead = &cars[2]; cars[2].ahead = NULL; lots[0].room = 7; "
-             "lots[1].room = 7; cars[0].home = cars[1].home = &lots[0]; cars[2].home = &lots[1];")
+    links = ("cars[0].ahead = &cars[1]; cars[1].ahead = NULL; lots[0].room = 7; "
+             "lots[1].room = 7; cars[0].home = &lots[0]; cars[1].home = &lots[1];")
     return (f"void take_state(const long *v) {{ {links} {' '.join(get)} }}\n"
             f"void give_state(long *v) {{ {' '.join(put)} }}\n")
 
