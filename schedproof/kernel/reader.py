@@ -69,7 +69,8 @@ class Reader:
                 self._roots.append((function, Where(file, file)))
                 return program
         except RecursionError:
-            raise NotExecutable(file, 0, f"{function}: nested too deeply") from None
+            line = next((found.line for found in self.sources.unit(file).functions.get(function, ())), 1)
+            raise NotExecutable(file, line, f"{function}: nested too deeply") from None
 
     # ---------------------------------------------------------------------------------------- functions
     def callee(self, name: str, where: Where, loc: Loc, inner: Sequence[tuple[str, str]]) -> tuple[str, Signature]:
@@ -112,7 +113,7 @@ class Reader:
                inner: tuple[tuple[str, str], ...]) -> tuple[Program, frozenset[str]]:
         code, macros = p.function_code(self.sources, piece, where.root, self.kept, ITERATORS)
         types = self._types.setdefault(where, Types(self.sources, where))
-        signature = _signature(code.node, types, piece.name)
+        signature = _signature(code.node, types, piece.name, piece.line)
         if signature.result is not None and not isinstance(signature.result, CType):
             raise NotExecutable(piece.file, piece.line, f"result of {piece.name}: no number or pointer to a struct")
         if signature.variadic:
@@ -171,7 +172,7 @@ class Reader:
         text = p.Expander(piece.file, lambda n, line: self.sources.macro(n, inside, line), self.kept).expand(
             header, piece.line)
         found = next((n for n in p.walk(p.parse(text + ";")) if n.type == "declaration"), None)
-        return None if found is None else _signature(found, Types(self.sources, inside), name)
+        return None if found is None else _signature(found, Types(self.sources, inside), name, piece.line)
 
     def number(self, name: str, where: Where, loc: Loc) -> Value | None:
         """The value of an enumerator; None for a name that is none. Raises NotExecutable for an odd expression."""
@@ -207,7 +208,7 @@ class Reader:
         return int(value.expr.value)
 
 
-def _signature(node: Any, types: Types, name: str) -> Signature:
+def _signature(node: Any, types: Types, name: str, line: int) -> Signature:
     """The signature in a definition's or declaration's node."""
     declarator = node.child_by_field_name("declarator")
     kind = node.child_by_field_name("type")
@@ -215,7 +216,7 @@ def _signature(node: Any, types: Types, name: str) -> Signature:
     while shape is not None and shape.type != "function_declarator":
         shape = shape.child_by_field_name("declarator")
     if shape is None or kind is None:
-        raise NotExecutable(types.file, 0, f"header of {name}")
+        raise NotExecutable(types.file, line, f"header of {name}")
     stars = 0
     outer = declarator
     while outer is not None and outer.id != shape.id:
@@ -230,7 +231,7 @@ def _signature(node: Any, types: Types, name: str) -> Signature:
             continue
         given = param.child_by_field_name("type")
         if given is None:
-            raise NotExecutable(types.file, 0, f"header of {name}")
+            raise NotExecutable(types.file, line, f"header of {name}")
         spelled, found = types.of(p.text(given), param.child_by_field_name("declarator"))
         if found is None and not spelled:
             continue                                     # (void)
