@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import random
@@ -29,10 +30,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = ROOT / "benchmarks" / "campaigns" / "fuzz.json"
 CHUNK = 50
+MEASURED = 5                            # of so many chunks, one is measured: that slows it down
 MEMORY = 6 << 30                        # bytes of address space; numba and Z3 reserve much of it without using it
 STALLED = 120                           # seconds without a sign of life after which a chunk is given up
 # Inputs a kind in a whole run.
-PLAN = {"generated": 4200, "odd": 1800, "pairs": 1000, "damaged": 3000, "patches": 1600, "trees": 400}
+PLAN = {"generated": 5400, "odd": 2000, "pairs": 500, "damaged": 800, "patches": 1200, "trees": 200}
 WHAT = {"generated": "functions made over a small model, also compiled and run",
         "odd": "the same with constructs that may be refused", "pairs": "two versions of such a function, compared",
         "damaged": "functions of real trees, damaged", "patches": "patches, whole and damaged, through check",
@@ -50,6 +52,7 @@ class Chunk:
     executed: int = 0
     native: int = 0
     seconds: float = 0.0
+    date: str = ""
     refused: dict[str, int] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
@@ -132,12 +135,12 @@ class Worker:
             self.trees.one(random.Random(f"{seed}:{i}"), self.folder / f"odd{i}", self.folder / "outside", outcome)
         return tree
 
-    runs = 6
+    runs = 4
 
     def chunk(self, kind: str, number: int, size: int, alive: Callable[[int], None] = lambda i: None) -> Chunk:
         """All inputs of a chunk, in this process."""
         from tests.campaigns.fuzz.runs import Outcome, guarded
-        done = Chunk(kind, number)
+        done = Chunk(kind, number, date=datetime.date.today().isoformat())
         refused: Counter[str] = Counter()
         answers: Counter[str] = Counter()
         begin = time.monotonic()
@@ -183,6 +186,9 @@ def apart(worker: Worker, kind: str, number: int, size: int, coverage: Any) -> C
 
 
 def _child(worker: Worker, kind: str, number: int, size: int, folder: Path, mouth: int, coverage: Any) -> int:
+    if coverage is not None and number % MEASURED:
+        coverage.stop()
+        coverage = None
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ |= {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
@@ -236,7 +242,7 @@ def _listen(ear: int, child: int, kind: str, number: int, size: int) -> Chunk:
         return Chunk(**json.loads(lines[-1]))
     at = int(lines[-1]) if lines and lines[-1].isdigit() else 0
     how = "hang: nothing for two minutes" if stalled else f"crash: status {status}"
-    return Chunk(kind, number, inputs=at + 1, findings=[f"{kind}:{number}:{at} {how} ({size - at - 1} inputs are left out)"])
+    return Chunk(kind, number, inputs=at + 1, date=datetime.date.today().isoformat(), findings=[f"{kind}:{number}:{at} {how} ({size - at - 1} inputs are left out)"])
 
 
 # ------------------------------------------------------------------------------------------------ the result
@@ -253,7 +259,7 @@ def summary(chunks: Sequence[Chunk], seed: str, head: Mapping[str, Any]) -> dict
             refused.update(c.refused)
             answers.update(c.answers)
         rows[kind] = {
-            "what": WHAT[kind], "chunks": f"{of[0].number}..{of[-1].number}", "inputs": sum(c.inputs for c in of),
+            "what": WHAT[kind], "date": min(c.date for c in of), "chunks": f"{of[0].number}..{of[-1].number}", "inputs": sum(c.inputs for c in of),
             "parsed": sum(c.parsed for c in of), "executed": sum(c.executed for c in of),
             "native_runs": sum(c.native for c in of), "seconds": round(sum(c.seconds for c in of)),
             "refused": dict(refused.most_common()), "answers": dict(sorted(answers.items())),
@@ -273,16 +279,26 @@ def covered(chunks: Sequence[Chunk]) -> dict[str, tuple[int, int, list[int]]]:
     return found
 
 
+def digest() -> str:
+    """What a run rests on: the package and the generators."""
+    found = hashlib.sha256()
+    for folder in (ROOT / "schedproof", ROOT / "models", ROOT / "tests" / "campaigns"):
+        for file in sorted(folder.rglob("*.py")):
+            found.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:12]
+
+
 def shown(result: Mapping[str, Any]) -> str:
     """The result as text, with how old it is."""
-    age = (datetime.date.today() - datetime.date.fromisoformat(result["date"])).days
-    lines = [f"fuzz of the reader: seed {result['seed']}, {result['date']} ({age} days ago), commit {result['commit']}", "",
-             f"{'kind':<10} {'inputs':>7} {'parsed':>7} {'run':>7} {'native':>7} {'seconds':>7} {'findings':>8}"]
+    same = "of the code as it is" if result["code"] == digest() else "of code that has changed since"
+    lines = [f"fuzz of the reader: seed {result['seed']}, commit {result['commit']}, {same}", "",
+             f"{'kind':<10} {'inputs':>7} {'parsed':>7} {'run':>7} {'native':>7} {'seconds':>7} {'findings':>8}  days old"]
     total = Counter[str]()
     for kind, row in result["rows"].items():
         numbers = {n: row[n] for n in ("inputs", "parsed", "executed", "native_runs", "seconds")}
         total.update({**numbers, "findings": len(row["findings"])})
-        lines.append(f"{kind:<10} " + " ".join(f"{n:>7}" for n in numbers.values()) + f" {len(row['findings']):>8}")
+        lines.append(f"{kind:<10} " + " ".join(f"{n:>7}" for n in numbers.values()) + f" {len(row['findings']):>8}"
+                     f" {(datetime.date.today() - datetime.date.fromisoformat(row['date'])).days:>9}")
     lines.append(f"{'all':<10} " + " ".join(f"{total[n]:>7}" for n in
                                             ("inputs", "parsed", "executed", "native_runs", "seconds"))
                  + f" {total['findings']:>8}")
@@ -324,7 +340,7 @@ def main(words: Sequence[str] | None = None) -> int:
     coverage = _measuring()                                   # before the package is imported
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True,
                             check=False).stdout.strip() or "unknown"
-    key = f"{args.seed} {commit}"
+    key = f"{args.seed} {digest()}"
     done = _before(args.progress, key)
     chunks = list(done.values())
     kinds = [k for k in args.kinds.split(",") if k in PLAN]
@@ -344,7 +360,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{kind:<10} {number:>4}: {chunk.executed:>3} of {chunk.inputs} run, {chunk.seconds:5.1f} s"
                   + "".join(f"\n    {f}" for f in chunk.findings), flush=True)
     chunks.sort(key=lambda c: (list(PLAN).index(c.kind), c.number))
-    head: dict[str, Any] = {"date": datetime.date.today().isoformat(), "commit": commit}
+    head: dict[str, Any] = {"commit": commit, "code": digest()}
     if any(c.lines for c in chunks):
         files = covered(chunks)
         ran, there = sum(r for r, _, _ in files.values()), sum(n for _, n, _ in files.values())

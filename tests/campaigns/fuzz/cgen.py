@@ -123,7 +123,7 @@ class Maker:
         op = self.one("+", "-", "*", "&", "|", "^")
         other = self.pure(depth, avoid, state)
         if op in "&|^" and self.chance(0.9):                     # the symbolic run knows masks that are constants
-            other = self.one("1", "7", "0xff", "~3L", "0xf0u", "1 << 4", "0xffffffff", "-2")
+            other = self.one("1", "7", "0xff", "~3L", "0xf0u", "(1 << 4)", "0xffffffff", "-2")
         text = f"{self.pure(depth, avoid, state)} {op} {other}"
         return text if self.chance(0.1) else f"({text})"
 

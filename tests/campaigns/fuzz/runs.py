@@ -250,6 +250,8 @@ def generated(made: Function, number: int, tree: Tree, instance: Any, native: Na
     if native is not None and number not in native.refused:
         _against_compiler(native, number, made, found, inputs, results, outcome)
     program = found.programs["f"]
+    if rng.random() < 0.4:
+        return programs
     try:
         symbolic = Symbolic.of(world, program, inputs[0][1])
     except SchedproofError as error:
@@ -323,6 +325,8 @@ def twin(made: Function, programs: Mapping[str, Program], tree: Tree, instance: 
     inner = given[body + 1:]
     mutate.small(rng, inner)
     text = "".join(given[:body + 1] + inner)
+    if "ask(" in text or "note(" in text:          # in a comparison these leave any state; here they have one meaning
+        return
     found = read_function(tree.with_files({FILE: f'#include "yard.h"\n{text}'}), "f", FILE, Yard)
     if found.status == "read" and len(found.programs["f"].params) == len(made.params):
         pair(programs, {**instance.world.programs, **found.programs}, made, instance, rng, outcome)
