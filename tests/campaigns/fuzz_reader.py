@@ -64,16 +64,15 @@ class Watch:
     """Notes every file that is opened for writing, made, moved or removed outside of one folder, and what is run."""
 
     def __init__(self, inside: Path):
-        self.inside, self.seen = (str(inside), "/dev/null", "/proc/self"), []
+        self.inside = (str(inside), "/dev/null", "/proc/self")
         self.seen: list[str] = []
         self.on = False
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.on:
             return
-        if event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            self._note(event, args[0])
-        elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"):
+        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writes or event in ("os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"):
             self._note(event, args[0])
         elif event in ("os.rename", "os.link", "os.symlink"):
             self._note(event, args[1])
@@ -115,7 +114,8 @@ class Worker:
         from tests.campaigns.fuzz import cgen, native, runs
         seed = f"{self.seed}:{kind}:{number}"
         if kind in ("generated", "odd", "pairs"):
-            batch = [cgen.function(f"{seed}:{i}", tag=f"_{i}", odd=kind == "odd", small=kind == "pairs") for i in range(size)]
+            batch = [cgen.function(f"{seed}:{i}", tag=f"_{i}", odd=kind == "odd", small=kind == "pairs")
+                     for i in range(size)]
             library = native.Native(self.folder, batch) if kind != "pairs" and native.available() else None
 
             def carry(i: int, outcome: runs.Outcome) -> None:
@@ -242,7 +242,8 @@ def _listen(ear: int, child: int, kind: str, number: int, size: int) -> Chunk:
         return Chunk(**json.loads(lines[-1]))
     at = int(lines[-1]) if lines and lines[-1].isdigit() else 0
     how = "hang: nothing for two minutes" if stalled else f"crash: status {status}"
-    return Chunk(kind, number, inputs=at + 1, date=datetime.date.today().isoformat(), findings=[f"{kind}:{number}:{at} {how} ({size - at - 1} inputs are left out)"])
+    return Chunk(kind, number, inputs=at + 1, date=datetime.date.today().isoformat(),
+                 findings=[f"{kind}:{number}:{at} {how} ({size - at - 1} inputs are left out)"])
 
 
 # ------------------------------------------------------------------------------------------------ the result
@@ -259,7 +260,8 @@ def summary(chunks: Sequence[Chunk], seed: str, head: Mapping[str, Any]) -> dict
             refused.update(c.refused)
             answers.update(c.answers)
         rows[kind] = {
-            "what": WHAT[kind], "date": min(c.date for c in of), "chunks": f"{of[0].number}..{of[-1].number}", "inputs": sum(c.inputs for c in of),
+            "what": WHAT[kind], "date": min(c.date for c in of), "chunks": f"{of[0].number}..{of[-1].number}",
+            "inputs": sum(c.inputs for c in of),
             "parsed": sum(c.parsed for c in of), "executed": sum(c.executed for c in of),
             "native_runs": sum(c.native for c in of), "seconds": round(sum(c.seconds for c in of)),
             "refused": dict(refused.most_common()), "answers": dict(sorted(answers.items())),
@@ -292,7 +294,8 @@ def shown(result: Mapping[str, Any]) -> str:
     """The result as text, with how old it is."""
     same = "of the code as it is" if result["code"] == digest() else "of code that has changed since"
     lines = [f"fuzz of the reader: seed {result['seed']}, commit {result['commit']}, {same}", "",
-             f"{'kind':<10} {'inputs':>7} {'parsed':>7} {'run':>7} {'native':>7} {'seconds':>7} {'findings':>8}  days old"]
+             f"{'kind':<10} {'inputs':>7} {'parsed':>7} {'run':>7} {'native':>7} {'seconds':>7} {'findings':>8}"
+             "  days old"]
     total = Counter[str]()
     for kind, row in result["rows"].items():
         numbers = {n: row[n] for n in ("inputs", "parsed", "executed", "native_runs", "seconds")}
@@ -324,7 +327,8 @@ def _measuring() -> Any:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make campaign-fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(prog="make campaign-fuzz", description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--share", type=float, default=1.0, help="of the inputs of a whole run")
     parser.add_argument("--kinds", default=",".join(PLAN))

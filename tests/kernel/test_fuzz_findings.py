@@ -26,7 +26,8 @@ def test_an_enumeration_is_read_from_a_class(make_tree: MakeTree):
         other = Enum("A", "B", init="A")
         releases = {"v1": {}}
 
-    tree = make_tree({FILE: "struct node { u8 state; };\nint f(struct node *n)\n{\n\tn->state = 1;\n\treturn n->state;\n}\n"})
+    tree = make_tree({FILE: "struct node { u8 state; };\nint f(struct node *n)\n{\n\tn->state = 1;\n"
+                            "\treturn n->state;\n}\n"})
     found = read_function(tree, "f", FILE, Nodes)
     store = found.programs["f"].body[0]
     assert isinstance(store, s.Store) and isinstance(store.value, s.Const)
@@ -60,14 +61,16 @@ def test_a_return_from_the_head_of_a_loop(make_tree: MakeTree):
     ("#define A(y) ((y) * 2)\n#define B(z) z + A", "B(1)(x)", 7),
     ("#define A(y) A(y + 1)\n#define B(y) ((y) + 5)\n#define C(f, y) f(y)", "C(B, x)", 8),
 ])
-def test_macros_that_end_with_a_macro_or_name_themselves(make_tree: MakeTree, macros: str, expression: str, wanted: int):
+def test_macros_that_end_with_a_macro_or_name_themselves(make_tree: MakeTree, macros: str, expression: str,
+                                                         wanted: int):
     assert value(make_tree, f"int f(int x_)\n{{\n\tint x = x_;\n\treturn\n{macros}\n\t{expression};\n}}\n", 3) == wanted
 
 
 @pytest.mark.parametrize(("condition", "holds"), [
     ("-1 > 0u", True), ("-1 < 0u", False), ("-1 > 0", False), ("~0u >> 63 == 1", True), ("~0 >> 63 == -1", True),
     ("(0 ? 1u : -1) > 0", True), ("0xffffffffffffffff == -1", True), ("0x7fffffffffffffff + 1 < 0", True),
-    ("-1 / 2u > 0", True), ("1u << 63 > 0", True), ("(-1 << 1u) < 0", True), ("!(1u - 2)", False), ("017u == 15", True)])
+    ("-1 / 2u > 0", True), ("1u << 63 > 0", True), ("(-1 << 1u) < 0", True), ("!(1u - 2)", False),
+    ("017u == 15", True)])
 def test_conditions_compute_with_64_bits_signed_or_not(make_tree: MakeTree, condition: str, holds: bool):
     """The suffix was dropped, and numbers had no width."""
     text = f"#if {condition}\n#define Q 1\n#else\n#define Q 0\n#endif\nint f(int x)\n{{\n\treturn Q;\n}}\n"

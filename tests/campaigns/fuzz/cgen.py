@@ -179,7 +179,8 @@ class Maker:
             f"max({a}, {b})", f"min({a}, {b})", f"max_t({t}, {a}, {b})", f"min_t({t}, {a}, {b})",
             f"clamp_t({t}, {a}, {b}, {self.leaf(avoid, state)})", f"abs({a})", f"likely({a})", f"unlikely({a})",
             f"({{ {t} {name} = {a}; {name} {self.one('+', '-', '*')} ({b}); }})", f"WARN_ON_ONCE({a})",
-            f"({{ typeof(({a}) + 0) {name} = {b}; {name}; }})", f"({{ __auto_type {name} = ({a}) + 0; {name} + {name}; }})",
+            f"({{ typeof(({a}) + 0) {name} = {b}; {name}; }})",
+            f"({{ __auto_type {name} = ({a}) + 0; {name} + {name}; }})",
             f"READ_ONCE({self.field()})" if state else a, f"div_u64({a}, (({b}) & 15) + 1)",
             f"div64_u64({a}, ((u64)({b}) >> 3) | 1)", f"div_s64({a}, 7)", f"mul_u64_u32_shr({a}, {b}, 32)",
             f"IS_ENABLED({self.one('CONFIG_SMP', 'CONFIG_NOT_THERE')})",
@@ -252,7 +253,7 @@ class Maker:
             name = self.name("v")
         if name == known and name in value:                       # int x = x + 1 reads the new x
             name = self.name("v")
-        text = f"{self.one('', 'const ') if False else ''}{kind} {name} = {value};"
+        text = f"{kind} {name} = {value};"
         self.scopes[-1].numbers.append((name, kind))
         return text
 
@@ -285,7 +286,8 @@ class Maker:
 
     def store(self) -> str:
         if self.chance(0.1):
-            return f"{self.lot()}->tail = {self.one(self.car(), 'NULL', self.car() + '->ahead', self.lot() + '->tail')};"
+            pointer = self.one(self.car(), "NULL", f"{self.car()}->ahead", f"{self.lot()}->tail")
+            return f"{self.lot()}->tail = {pointer};"
         if self.chance(0.1):
             return f"WRITE_ONCE({self.field()}, {self.pure()});"
         if self.chance(0.05):
@@ -418,7 +420,8 @@ class Maker:
         name, rounds = self.counter(), self.rng.randint(1, 4)
         body = self.inside(2)
         self.scopes.pop()
-        return f"{{\nint {name} = {rounds};\ndo {body} while (--{name} > 0{self.one('', ' && ask(c)', ' && !ask(c)')});\n}}"
+        more = self.one("", " && ask(c)", " && !ask(c)")
+        return f"{{\nint {name} = {rounds};\ndo {body} while (--{name} > 0{more});\n}}"
 
     def switch(self) -> str:
         labels = self.rng.sample(["0", "1", "2", "3", "4", "7", "-1", "'a'", "YARD_MAX", "255", "1u << 4", "8 * 4"],
@@ -441,7 +444,8 @@ class Maker:
         return f"switch ({on}) {{\n" + "\n".join(parts) + "\n}"
 
     def arm(self) -> str:
-        lines = [self.statement() for _ in range(self.rng.randint(1, 2))] if self.depth < self.deepest else [self.assign()]
+        shallow = self.depth < self.deepest
+        lines = [self.statement() for _ in range(self.rng.randint(1, 2))] if shallow else [self.assign()]
         lines = [f"{{ {x} }}" if x.startswith(("int ", "u8 ")) else x for x in lines]
         end = self.one("break;", "break;", "break;", "", "fallthrough;", self.returned())
         if end == "fallthrough;":
@@ -464,7 +468,7 @@ class Maker:
             f"\tif (_res > _old) _res = 0; (x) = _res; }} while (0)",
             f"#define {macro}(x, n) do {{ \\\n\tif ((n) > 3) \\\n\t\tbreak; \\\n\t(x) += (n); }} while (0)",
             f"#define {macro}(x, n) ({{ (x) = (n); (x)++; }})", f"#define {macro}(x, n...) (x) = max(n, 3L)",
-            f"#define {macro}(x, n) x ## n"[:0] + f"#define {macro}(x, n) (x) -= -n"))
+            f"#define {macro}(x, n) (x) -= -n"))
         return f"{macro}({name}, {self.pure(1, frozenset({name}))});"
 
 
@@ -484,7 +488,7 @@ def _macros(m: Maker) -> None:
     rng = m.rng
     if m.chance(0.5):
         a, b, c = m.name("RED"), m.name("BLUE"), m.name("LAST")
-        m.head.append(f"enum {{ {a}, {b} = {m.one('5', '1 << 3', '-2', 'sizeof_is'[:0] + '0x10')}, {c} = {b} * 2 + 1 }};")
+        m.head.append(f"enum {{ {a}, {b} = {m.one('5', '1 << 3', '-2', '0x10')}, {c} = {b} * 2 + 1 }};")
         m.constants += [a, b, c]
     if m.chance(0.4):
         n = m.name("LIMIT")
@@ -532,8 +536,8 @@ def function(seed: str, name: str = "f", tag: str = "", odd: bool = False, small
     helpers = _helpers(m)
     m.result = rng.choice((*NUMBERS, "void", "struct car *"))
     kinds = [rng.choice(NUMBERS) for _ in range(rng.randrange(3))]
-    objects = rng.choice(([("car", "c"), ("car", "d"), ("lot", "l")], [("car", "c"), ("lot", "l")], [("car", "c"), ("car", "d")],
-                          [("car", "c")]))
+    c, d, lot = ("car", "c"), ("car", "d"), ("lot", "l")
+    objects = rng.choice(([c, d, lot], [c, lot], [c, d], [c]))
     m.cars, m.lots = [n for k, n in objects if k == "car"], [*helpers, *(n for k, n in objects if k == "lot")]
     params = [*objects, *((k, f"n{i}") for i, k in enumerate(kinds))]
     m.scopes = [Scope([(n, k) for k, n in params[len(objects):]])]
@@ -554,10 +558,13 @@ def function(seed: str, name: str = "f", tag: str = "", odd: bool = False, small
             lines.append(f"{rng.choice(m.helpers_void)}(&{m.car()}->load, {m.pure(1)});")
     if pointer_result or plain != "void":
         lines.append(m.returned())
+    elif labels:
+        lines.append(";")                      # a label needs a statement
     result = "struct car *" if pointer_result else plain
     header = ", ".join(f"struct {k} *{n}" if k in ("car", "lot") else f"{k} {n}" for k, n in params)
     body = "\n".join("\t" + line for line in "\n".join(lines).split("\n"))
     space = "" if result.endswith("*") else " "
     head = "\n".join(m.head)
-    text = f"{head}\n\n{rng.choice(('', 'static ', 'static inline ', 'static noinline '))}{result}{space}{name}({header})\n{{\n{body}\n}}\n"
+    storage = rng.choice(("", "static ", "static inline ", "static noinline "))
+    text = f"{head}\n\n{storage}{result}{space}{name}({header})\n{{\n{body}\n}}\n"
     return Function(text, result, tuple(params), tuple(dict.fromkeys(m.odds)))

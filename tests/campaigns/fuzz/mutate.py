@@ -7,19 +7,21 @@ import random
 import re
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\w+|->|\+\+|--|<<=?|>>=?|[<>=!+*/%&|^-]=|&&|\|\||\s+|.', re.DOTALL)
-OPERATORS = ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "=", "+=",
-             "->", ".", "?", ":", ",", ";", "!", "~", "++", "--")
-NUMBERS = ("0", "1", "2", "-1", "08", "0x", "1e9", "1.5", "0b1", "99999999999999999999", "1U", "1LL", "0xffffffffffffffff",
-           "64", "63", "'", "''", "'ab'", "'\\x41'", "1_0", "0777", "100000")
+OPERATORS = ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "=",
+             "+=", "->", ".", "?", ":", ",", ";", "!", "~", "++", "--")
+NUMBERS = ("0", "1", "2", "-1", "08", "0x", "1e9", "1.5", "0b1", "99999999999999999999", "1U", "1LL",
+           "0xffffffffffffffff", "64", "63", "'", "''", "'ab'", "'\\x41'", "1_0", "0777", "100000")
 WORDS = ("if", "else", "return", "goto", "case", "default", "switch", "struct", "int", "sizeof", "typeof", "NULL", "x",
-         "while", "for", "do", "break", "continue", "static", "asm", "se", "READ_ONCE", "max", "min", "clamp", "likely",
-         "container_of", "void", "enum", "union", "typedef", "__attribute__", "true", "xchg", "cmpxchg", "atomic_inc",
-         "this_cpu_read", "IS_ENABLED", "__auto_type", "list_for_each_entry", "swap", "div_u64", "WARN_ON", "__func__",
-         "_Generic", "u64", "int128", "fallthrough", "try_cmpxchg", "abs", "max_t", "atomic_cmpxchg", "smp_mb", "offsetof")
-LINES = ("#if 1", "#if 0", "#else", "#endif", "#elif 2", "#if 08", "#if (", "#ifdef", "#define x", "#define f(x) f(f(x))",
-         "#undef NULL", "#include \"fair.c\"", "#include <nowhere.h>", "#define if while", "#error no", "#line 4 \"x\"",
-         "{", "}", "out:", "goto out;", "return;", "break;", "/*", "*/", "//\\", "#if 1 / 0", "#if -1 > 0u", "#pragma once",
-         "if (1)", "else", "int x;", "do {", "} while (0);", "switch (1) {", "case 1:", "default:", "for (;;)", ";", "({", "})")
+         "while", "for", "do", "break", "continue", "static", "asm", "se", "READ_ONCE", "max", "min", "clamp",
+         "likely", "container_of", "void", "enum", "union", "typedef", "__attribute__", "true", "xchg", "cmpxchg",
+         "atomic_inc", "this_cpu_read", "IS_ENABLED", "__auto_type", "list_for_each_entry", "swap", "div_u64",
+         "WARN_ON", "__func__", "_Generic", "u64", "int128", "fallthrough", "try_cmpxchg", "abs", "max_t",
+         "atomic_cmpxchg", "smp_mb", "offsetof")
+LINES = ("#if 1", "#if 0", "#else", "#endif", "#elif 2", "#if 08", "#if (", "#ifdef", "#define x",
+         "#define f(x) f(f(x))", "#undef NULL", '#include "fair.c"', "#include <nowhere.h>", "#define if while",
+         "#error no", '#line 4 "x"', "{", "}", "out:", "goto out;", "return;", "break;", "/*", "*/", "//\\",
+         "#if 1 / 0", "#if -1 > 0u", "#pragma once", "if (1)", "else", "int x;", "do {", "} while (0);",
+         "switch (1) {", "case 1:", "default:", "for (;;)", ";", "({", "})")
 
 
 def tokens(text: str) -> list[str]:
@@ -116,7 +118,8 @@ def _wild(rng: random.Random, text: str) -> str:
         return re.sub(r"(return |= )([^;]+);", lambda m: f"{m[1]}{m[2]}{' + 1' * count};", text, count=1)
     if kind == 9:
         depth = rng.choice((8, 30, 200))
-        return re.sub(r"(return |= )([^;]+);", lambda m: f"{m[1]}{'-~!'[rng.randrange(3)] * depth}({m[2]});", text, count=1)
+        signs = rng.choice("-~!") * depth
+        return re.sub(r"(return |= )([^;]+);", lambda m: f"{m[1]}{signs}({m[2]});", text, count=1)
     if kind == 10:
         macros = "".join(f"#define m{i} m{i + 1} + m{i + 1}\n" for i in range(rng.choice((4, 12, 40)))) + "\n"
         return macros + re.sub(r"(return |= )([^;]+);", r"\1\2 + m0;", text, count=1)
@@ -143,14 +146,16 @@ def c_text(rng: random.Random, text: str) -> tuple[str, str]:
 HEADERS = ("diff --git a/kernel/sched/gen.c b/kernel/sched/gen.c", "rename from kernel/sched/gen.c",
            "rename to kernel/sched/moved.c", "copy from kernel/sched/gen.c", "old mode 100644", "new mode 100755",
            "new file mode 100644", "deleted file mode 100644", "similarity index 90%", "index 1234567..89abcde 100644",
-           "Binary files a/x.o and b/x.o differ", "GIT binary patch", "--- a/kernel/sched/gen.c", "+++ b/kernel/sched/gen.c",
-           "--- /dev/null", "+++ /dev/null", "--- a/../../etc/passwd", "+++ b/../../etc/passwd", "+++ /etc/passwd",
-           "--- a/kernel/sched/none.c", "+++ b/kernel/sched/none.c", "@@ -1,3 +1,4 @@", "@@ -0,0 +1 @@", "@@@ -1 -1 +1 @@@",
-           "@@ -1,99999999999999999999 +1 @@", "@@ -999999999,1 +1,1 @@", "@@ -1 +1", "@@", "\\ No newline at end of file",
-           "-- ", "2.39.2", "+", "-", " ", "+\0", "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001",
-           "Subject: =?utf-8?q?=C3=A9?=", "Content-Transfer-Encoding: quoted-printable", "Content-Transfer-Encoding: base64",
-           "Content-Type: multipart/mixed; boundary=\"x\"", "--x", "MIME-Version: 1.0", '--- "a/kernel/sched/g\\303n.c"',
-           "--- a/kernel/sched", "+++ b/kernel/sched", "--- a/Makefile", "+++ b/Makefile", "@@ -1,0 +1,0 @@", "@@ -0 +0 @@")
+           "Binary files a/x.o and b/x.o differ", "GIT binary patch", "--- a/kernel/sched/gen.c",
+           "+++ b/kernel/sched/gen.c", "--- /dev/null", "+++ /dev/null", "--- a/../../etc/passwd",
+           "+++ b/../../etc/passwd", "+++ /etc/passwd", "--- a/kernel/sched/none.c", "+++ b/kernel/sched/none.c",
+           "@@ -1,3 +1,4 @@", "@@ -0,0 +1 @@", "@@@ -1 -1 +1 @@@", "@@ -1,99999999999999999999 +1 @@",
+           "@@ -999999999,1 +1,1 @@", "@@ -1 +1", "@@", "\\ No newline at end of file", "-- ", "2.39.2", "+", "-", " ",
+           "+\x00", "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001",
+           "Subject: =?utf-8?q?=C3=A9?=", "Content-Transfer-Encoding: quoted-printable",
+           "Content-Transfer-Encoding: base64", 'Content-Type: multipart/mixed; boundary="x"', "--x",
+           "MIME-Version: 1.0", '--- "a/kernel/sched/g\\303n.c"', "--- a/kernel/sched", "+++ b/kernel/sched",
+           "--- a/Makefile", "+++ b/Makefile", "@@ -1,0 +1,0 @@", "@@ -0 +0 @@")
 
 
 def patch_text(rng: random.Random, text: str) -> str:

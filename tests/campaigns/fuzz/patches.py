@@ -52,14 +52,18 @@ int unrelated(int x)
 	return x + 1;
 }
 """
+MIME = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n"
 OTHER_BASE = "\n".join(f"int other_{i};" for i in range(30)) + "\n"
-EDITS = (("n > 3", "n > 4"), ("i < 3", "i <= 3"), ("\t\t\tbreak;", "\t\t\tcontinue;"), ("sum += helper(c, i)", "sum -= helper(c, i)"),
-         ("goto out", "return 0"), ("c->home->nr++", "c->home->nr += 2"), ("Some words", "Other words"), ("x + 1", "x + 2"),
+EDITS = (("n > 3", "n > 4"), ("i < 3", "i <= 3"), ("\t\t\tbreak;", "\t\t\tcontinue;"),
+         ("sum += helper(c, i)", "sum -= helper(c, i)"), ("goto out", "return 0"),
+         ("c->home->nr++", "c->home->nr += 2"), ("Some words", "Other words"), ("x + 1", "x + 2"),
          ("return sum", "return sum * 2"), ("!c->ahead", "c->ahead == NULL"), ("int i;", "int i, unused = 3;"),
-         ("\tlong sum = 0;\n", "\tlong sum = 0; /* none */\n"), ("return n;", "return n + 0;"), ("c->count = n", "d->count = (u8)n"),
-         ("struct car *c, int n)", "struct car *c, long n)"), ("\tc->home->nr++;\n", ""), ("out:\n", "out:\n\tc->flag = true;\n"),
-         ('#include "yard.h"\n', '#include "yard.h"\n#define YARD 1\n'), ("unrelated", "related"), ("i == n", "(i ^ 1) == n"),
-         ("int unrelated(int x)\n{\n\treturn x + 1;\n}\n", ""), ("c->ahead->wide = sum", "WRITE_ONCE(c->ahead->wide, sum)"))
+         ("\tlong sum = 0;\n", "\tlong sum = 0; /* none */\n"), ("return n;", "return n + 0;"),
+         ("c->count = n", "c->count = (unsigned char)n"), ("struct car *c, int n)", "struct car *c, long n)"),
+         ("\tc->home->nr++;\n", ""), ("out:\n", "out:\n\tc->flag = true;\n"),
+         ('#include "yard.h"\n', '#include "yard.h"\n#define YARD 1\n'), ("unrelated", "related"),
+         ("i == n", "(i ^ 1) == n"), ("int unrelated(int x)\n{\n\treturn x + 1;\n}\n", ""),
+         ("c->ahead->wide = sum", "WRITE_ONCE(c->ahead->wide, sum)"))
 
 
 @dataclass
@@ -70,7 +74,8 @@ class Series:
     after: dict[str, str | None]
 
 
-def _diff(rng: random.Random, old: str, new: str, file: str, source: str | None = None, target: str | None = None) -> str:
+def _diff(rng: random.Random, old: str, new: str, file: str, source: str | None = None,
+          target: str | None = None) -> str:
     return "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), source or f"a/{file}",
                                         target or f"b/{file}", n=rng.choice((0, 1, 3, 3, 3, 10))))
 
@@ -89,9 +94,9 @@ def _wrapped(rng: random.Random, body: str) -> str:
         return head + words + body
     if kind == 3:
         inner = quopri.encodestring((words[1:] + body).encode("utf-8", "surrogateescape")).decode("ascii")
-        return f"{head}MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n{inner}"
+        return f"{head}{MIME}Content-Transfer-Encoding: quoted-printable\n\n{inner}"
     inner = base64.encodebytes((words[1:] + body).encode("utf-8", "surrogateescape")).decode("ascii")
-    return f"{head}MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n{inner}"
+    return f"{head}{MIME}Content-Transfer-Encoding: base64\n\n{inner}"
 
 
 def series(rng: random.Random) -> Series:
@@ -109,7 +114,7 @@ def series(rng: random.Random) -> Series:
     elif kind == 1:
         made = "int fresh(void)\n{\n\treturn 0;\n}\n"
         after["kernel/sched/fresh.c"] = made
-        parts.append(f"diff --git a/kernel/sched/fresh.c b/kernel/sched/fresh.c\nnew file mode 100644\n"
+        parts.append("diff --git a/kernel/sched/fresh.c b/kernel/sched/fresh.c\nnew file mode 100644\n"
                      + _diff(rng, "", made, "kernel/sched/fresh.c", "/dev/null"))
     elif kind == 2:
         after[OTHER] = None

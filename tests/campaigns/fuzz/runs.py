@@ -292,7 +292,8 @@ def _told(one: Any, other: Any) -> str:
     if isinstance(one, str) or isinstance(other, str):
         return f"{one if isinstance(one, str) else one[0]}, interpreted {other if isinstance(other, str) else other[0]}"
     keys = [k for k in one[1] if int(one[1][k]) != int(other[1].get(k, 0))]
-    return (f"{one[0]}, interpreted {other[0]}; " + ", ".join(f"{k}: {one[1][k]} and {other[1].get(k)}" for k in keys[:3]))
+    return f"{one[0]}, interpreted {other[0]}; " + ", ".join(
+        f"{k}: {one[1][k]} and {other[1].get(k)}" for k in keys[:3])
 
 
 def pair(one: Mapping[str, Program], two: Mapping[str, Program], made: Function, instance: Any, rng: random.Random,

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from schedproof.errors import SchedproofError
@@ -41,52 +42,86 @@ def _replace(folder: Path, name: str, make: Callable[[Path], object]) -> None:
     make(path)
 
 
-def _git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main", *words],
-                   cwd=folder, capture_output=True, check=False)
+def _git(folder: Path) -> None:
+    for words in (("init",), ("add", "-A"), ("commit", "-qm", "one")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main",
+                        *words], cwd=folder, capture_output=True, check=False)
+
+
+def _ring(folder: Path, number: int = 60) -> None:
+    """Headers that include each other."""
+    includes = "".join(f'#include "h{i}.h"\n' for i in range(1, number))
+    for i in range(1, number):
+        (folder / f"kernel/sched/h{i}.h").write_text(includes)
+    (folder / PRELUDE).write_text(f'#include "h1.h"\n{FOR_READER}')
+
+
+def _pipe(folder: Path) -> None:
+    os.mkfifo(folder / "kernel/sched/pipe.h")
+    (folder / PRELUDE).write_text(f'#include "pipe.h"\n{FOR_READER}')
+
+
+def _bare(folder: Path) -> None:
+    (folder / "HEAD").write_text("ref: refs/heads/none\n")
+    (folder / "objects").mkdir()
+
+
+MAKEFILES = ("VERSION = x\n", "", "VERSION = 6\n", f"VERSION = {'9' * 5000}\nPATCHLEVEL = 1\n", "\0", "\udcff\n",
+             "PATCHLEVEL = 1\nVERSION = 6\n" * 3, "VERSION = 0\nPATCHLEVEL = 0\n", "VERSION = 6\r\nPATCHLEVEL = 1\r\n")
+INCLUDES = ("../../../etc/passwd", "/etc/passwd", "..", ".", "", "yard.h/x", "a" * 5000)
+OPEN_IFS = ("#if 1", "#endif", "#else", "#if UNKNOWN(3)")
+ODD_IFS = ("08", "1 +", "(" * 500, "1 ? 2", "-" * 500 + "1", "1 << 70", "a(b)(", "9" * 5000, "1.5", chr(0x663))
+MACROS = ("if", "int", "c", "n(x) x", "helper", "f", "f(a) a", "struct union")
+VALUES = ("Q", "R", "1 / 0", "08", "", "(", "f()", "1 << 99")
+WIDTHS = (":0", ":99", ":x", ":08", ":-1", ":")
+MEMBERS = ("int small", "int small[3];", "int small, small;", "struct car small;", "int (*small)(int);",
+           "nothing small;", "struct { int small; };", "};")
+GROWING = "".join(f"#define n m{i}\n#define m{i} m{i + 1} m{i + 1}\n" for i in range(40))
+
+# Texts of the C file and of the header.
+OF_THE_FILE: dict[str, Callable[[random.Random], str]] = {
+    "includes elsewhere": lambda rng: f'#include "{rng.choice(INCLUDES)}"\n{BASE}',
+    "two definitions": lambda rng: f"{BASE}\n{BASE}",
+    "not UTF-8": lambda rng: BASE.replace("Some", "S\udcf6me"),
+    "open #if": lambda rng: f"{rng.choice(OPEN_IFS)}\n{BASE}",
+    "odd #if": lambda rng: f"#if {rng.choice(ODD_IFS)}\nint q;\n#endif\n{BASE}",
+    "macros": lambda rng: GROWING + BASE,
+    "a macro of a word": lambda rng: f"#define {rng.choice(MACROS)}\n{BASE}",
+    "an enum": lambda rng: f"enum {{ Q = {rng.choice(VALUES)}, R = Q + 1 }};\n" + BASE.replace("n > 3", "n > R")}
+OF_THE_HEADER: dict[str, Callable[[random.Random], str]] = {
+    "NUL": lambda rng: "int x;\0",
+    "too large": lambda rng: " " * ((8 << 20) + 1),
+    "includes itself": lambda rng: f'#include "yard.h"\n#include "gen.c"\n{FOR_READER}',
+    "a bit-field": lambda rng: FOR_READER.replace(":3", rng.choice(WIDTHS)),
+    "a struct": lambda rng: FOR_READER.replace("int small;", rng.choice(MEMBERS)),
+    "a typedef ring": lambda rng: "typedef u9 u10; typedef u10 u9;\n" + FOR_READER.replace("int small;", "u9 small;")}
 
 
 def odd(rng: random.Random, folder: Path, outside: Path) -> str:
     """Make one thing odd; its name."""
-    includes = "".join(f'#include "h{i}.h"\n' for i in range(1, 60))
-    numbers = ("VERSION = x\n", "", "VERSION = 6\n", "VERSION = 99999999999999999999\nPATCHLEVEL = 1\n", "\0", "\udcff\n",
-               "PATCHLEVEL = 1\nVERSION = 6\n" * 3, "VERSION = 0\nPATCHLEVEL = 0\n", "VERSION = 6\r\nPATCHLEVEL = 1\r\n")
+    file = rng.choice((FILE, PRELUDE))
     ways: dict[str, Callable[[], object]] = {
-        "no Makefile": lambda: (folder / "Makefile").unlink(),
-        "Makefile": lambda: (folder / "Makefile").write_bytes(rng.choice(numbers).encode("utf-8", "surrogateescape")),
+        "no Makefile": (folder / "Makefile").unlink,
         "a folder for the Makefile": lambda: _replace(folder, "Makefile", Path.mkdir),
-        "a folder for a file": lambda: _replace(folder, rng.choice((FILE, PRELUDE)), Path.mkdir),
-        "a link out": lambda: _replace(folder, rng.choice((FILE, PRELUDE, "Makefile")), lambda p: p.symlink_to(outside / "x.c")),
-        "a link to itself": lambda: _replace(folder, rng.choice((FILE, PRELUDE)), lambda p: p.symlink_to(p)),
+        "a folder for a file": lambda: _replace(folder, file, Path.mkdir),
+        "a link out": lambda: _replace(folder, rng.choice((file, "Makefile")), lambda p: p.symlink_to(outside / "x.c")),
+        "a link to itself": lambda: _replace(folder, file, lambda p: p.symlink_to(p)),
         "a link to nothing": lambda: _replace(folder, PRELUDE, lambda p: p.symlink_to("none.h")),
-        "a pipe": lambda: ((folder / "kernel/sched/pipe.h").exists() or os.mkfifo(folder / "kernel/sched/pipe.h"),
-                           (folder / PRELUDE).write_text(f'#include "pipe.h"\n{FOR_READER}')),
         "a linked folder": lambda: (folder / "include").symlink_to(outside),
-        "no rights": lambda: (folder / rng.choice((FILE, PRELUDE))).chmod(0),
+        "a pipe": partial(_pipe, folder), "no rights": lambda: (folder / file).chmod(0),
         "a file for a folder": lambda: (folder / "include").write_text("x"),
-        "NUL": lambda: (folder / rng.choice((FILE, PRELUDE))).write_bytes(b"int x;\0"),
-        "too large": lambda: (folder / PRELUDE).write_bytes(b" " * ((8 << 20) + 1)),
-        "not UTF-8": lambda: (folder / FILE).write_bytes(BASE.replace("Some", "S\udcf6me").encode("utf-8", "surrogateescape")),
-        "includes itself": lambda: (folder / PRELUDE).write_text(f'#include "yard.h"\n#include "gen.c"\n{FOR_READER}'),
-        "includes in a ring": lambda: [(folder / f"kernel/sched/h{i}.h").write_text(includes) for i in range(1, 60)]
-        and (folder / PRELUDE).write_text(f'#include "h1.h"\n{FOR_READER}'),
-        "includes elsewhere": lambda: (folder / FILE).write_text(
-            f'#include "{rng.choice(("../../../etc/passwd", "/etc/passwd", "..", ".", "", "yard.h/x", "a" * 5000))}"\n{BASE}'),
-        "two definitions": lambda: (folder / FILE).write_text(f"{BASE}\n{BASE}"),
-        "open #if": lambda: (folder / FILE).write_text(rng.choice(("#if 1\n", "#endif\n", "#else\n", "#if UNKNOWN(3)\n")) + BASE),
-        "odd #if": lambda: (folder / FILE).write_text(f"#if {rng.choice(('08', '1 +', '(' * 500, '1 ? 2', '-' * 500 + '1', '1 << 70', 'a(b)(', '9' * 5000, '1.5', chr(0x663)))}\nint q;\n#endif\n" + BASE),
-        "macros": lambda: (folder / FILE).write_text("".join(f"#define n m{i}\n#define m{i} m{i + 1} m{i + 1}\n" for i in range(40)) + BASE),
-        "a macro of a word": lambda: (folder / FILE).write_text(f"#define {rng.choice(('if', 'int', 'c', 'n(x) x', 'helper', 'f', 'f(a) a', 'struct union'))}\n" + BASE),
-        "an enum": lambda: (folder / FILE).write_text(f"enum {{ Q = {rng.choice(('Q', 'R', '1 / 0', '08', '', '(', 'f()', '1 << 99'))}, R = Q + 1 }};\n" + BASE.replace("n > 3", "n > R")),
-        "a bit-field": lambda: (folder / PRELUDE).write_text(FOR_READER.replace(":3", rng.choice((":0", ":99", ":x", ":08", ":-1", ":")))),
-        "a struct": lambda: (folder / PRELUDE).write_text(FOR_READER.replace("int small;", rng.choice(("int small", "int small[3];", "int small, small;", "struct car small;", "int (*small)(int);", "nothing small;", "struct { int small; };", "};")))),
-        "a typedef ring": lambda: (folder / PRELUDE).write_text("typedef u9 u10; typedef u10 u9;\n" + FOR_READER.replace("int small;", "u9 small;")),
-        "a bare HEAD": lambda: ((folder / "HEAD").write_text("ref: refs/heads/none\n"), (folder / "objects").mkdir()),
-        "git": lambda: (_git(folder, "init"), _git(folder, "add", "-A"), _git(folder, "commit", "-qm", "one")),
-        "nothing": lambda: None}
-    name = rng.choice(sorted(ways))
+        "includes in a ring": partial(_ring, folder), "a bare HEAD": partial(_bare, folder),
+        "git": partial(_git, folder), "nothing": dict}
+    name = rng.choice(sorted({"Makefile", *ways, *OF_THE_FILE, *OF_THE_HEADER}))
+    texts = {"Makefile": ("Makefile", lambda rng: rng.choice(MAKEFILES)),
+             **{n: (FILE, make) for n, make in OF_THE_FILE.items()},
+             **{n: (PRELUDE, make) for n, make in OF_THE_HEADER.items()}}
     with contextlib.suppress(OSError):           # two of them may be in each other's way
-        ways[name]()
+        if name in ways:
+            ways[name]()
+        else:
+            target, make = texts[name]
+            (folder / target).write_bytes(make(rng).encode("utf-8", "surrogateescape"))
     return name
 
 
