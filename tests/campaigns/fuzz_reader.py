@@ -32,7 +32,7 @@ RESULT = ROOT / "benchmarks" / "campaigns" / "fuzz.json"
 CHUNK = 50
 MEASURED = 5                            # of so many chunks, one is measured: that slows it down
 MEMORY = 6 << 30                        # bytes of address space; numba and Z3 reserve much of it without using it
-STALLED = 120                           # seconds without a sign of life after which a chunk is given up
+STALLED = 240                           # seconds without a sign of life after which a chunk is given up
 # Inputs a kind in a whole run.
 PLAN = {"generated": 5400, "odd": 2000, "pairs": 500, "damaged": 800, "patches": 1200, "trees": 200}
 WHAT = {"generated": "functions made over a small model, also compiled and run",
@@ -241,7 +241,7 @@ def _listen(ear: int, child: int, kind: str, number: int, size: int) -> Chunk:
     if lines and lines[-1].startswith("{") and not stalled:
         return Chunk(**json.loads(lines[-1]))
     at = int(lines[-1]) if lines and lines[-1].isdigit() else 0
-    how = "hang: nothing for two minutes" if stalled else f"crash: status {status}"
+    how = "hang: no sign of life" if stalled else f"crash: status {status}"
     return Chunk(kind, number, inputs=at + 1, date=datetime.date.today().isoformat(),
                  findings=[f"{kind}:{number}:{at} {how} ({size - at - 1} inputs are left out)"])
 

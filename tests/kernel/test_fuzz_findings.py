@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import z3
 
-from schedproof.errors import NotExecutable
+from schedproof.errors import ModelError, NotExecutable
 from schedproof.kernel import Tree, read
 from schedproof.kernel.functions import read_function
 from schedproof.lang import syntax as s
+from schedproof.lang.execute import Executor
 from schedproof.lang.interpret import run_function
+from schedproof.lang.world import make_world
 from schedproof.model import Enum, Model, Object
 
 FILE = "kernel/sched/a.c"
@@ -106,3 +109,24 @@ def test_an_odd_header_has_a_line(make_tree: MakeTree):
     with pytest.raises(NotExecutable) as refused:
         value(make_tree, "\n\nint f(int x, y[], int (z)(int, ...), 3)\n{\n\treturn 1;\n}\n", 3)
     assert refused.value.line == 3
+
+
+def test_a_loop_of_which_no_round_is_known_to_be_the_last_is_given_up_soon(make_tree: MakeTree):
+    """400 rounds of growing terms took minutes; a loop with a known number of rounds may be long."""
+    tree = make_tree({FILE: "int f(u16 v, u8 k)\n{\n\twhile (v-- > 0 && k)\n\t\tv -= 0xf2;\n\treturn v;\n}\n"
+                            "int g(u16 v)\n{\n\tint i;\n\n\tfor (i = 0; i < 200; i++)\n\t\t;\n\treturn v + i;\n}\n"})
+    v, k = z3.Ints("v k")
+    ranges = {"v": (0, 65535), "k": (0, 255)}
+    for name, args in (("f", [v, k]), ("g", [v])):
+        run = Executor(make_world({}, {}, {}, {}, read(tree, name, FILE)), ranges).run
+        if name == "f":
+            with pytest.raises(ModelError, match="a loop may end after any of"):
+                run(name, args, {})
+        else:
+            assert str(run(name, args, {}).value) == "200 + v"
+
+
+@pytest.mark.parametrize("word", ["likely(x)", "unlikely(x)", "WARN_ON(x)", "WARN_ON_ONCE(x)", "__builtin_expect(x, 0)"])
+def test_a_hint_is_a_long(make_tree: MakeTree, word: str):
+    """It was an int, and the sum wrapped to 0."""
+    assert value(make_tree, f"long f(int x)\n{{\n\treturn {word} + 4294967295u;\n}}\n", 1) == 1 << 32

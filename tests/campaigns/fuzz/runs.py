@@ -31,7 +31,7 @@ from tests.campaigns.fuzz.native import Native
 from tests.campaigns.fuzz.yard import FIELDS, FILE, KEYS, SIZES, State, Yard, shown
 from tests.loading import Valuer
 
-BUDGET = 20.0                    # seconds for one input
+BUDGET = 20.0                    # seconds of the processor for one input
 NOT_PARSED = ("not C that can be parsed", "not a single function definition")
 
 
@@ -56,14 +56,14 @@ class Outcome:
 
 @contextmanager
 def guarded(outcome: Outcome, budget: float = BUDGET) -> Iterator[None]:
-    """Turns everything that may not come out into a finding."""
+    """Turns everything that may not come out into a finding. The budget is the processor's time."""
     import signal
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise Hang
 
-    kept = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, budget, 1.0)
+    kept = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, budget, 1.0)
     try:
         yield
     except Hang:
@@ -75,8 +75,8 @@ def guarded(outcome: Outcome, budget: float = BUDGET) -> Iterator[None]:
     except Exception as error:
         outcome.find("error", f"{type(error).__name__}: {error} {_origin(traceback.format_exc())}")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, kept)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, kept)
 
 
 def _origin(trace: str) -> str:

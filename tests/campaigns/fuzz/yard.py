@@ -144,7 +144,7 @@ static inline int iabs_(int x) { return x < 0 ? -x : x; }
 static inline long labs_(long x) { return x < 0 ? -x : x; }
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-#define WARN_ON_ONCE(x) ({ !!(x); })
+#define WARN_ON_ONCE(x) ({ int _w = !!(x); unlikely(_w); })
 #define READ_ONCE(x) (x)
 #define WRITE_ONCE(x, v) ((x) = (v))
 #define noinline __attribute__((__noinline__))
