@@ -41,9 +41,15 @@ def _same(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
 
 
 def _hint(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``likely(x)``: ``!!(x)``."""
+    """``likely(x)``: ``__builtin_expect(!!(x), 1)``, a long."""
     _count(e, node, args, 1)
-    return Value(e.truth(args[0]), INT, True)
+    return Value(e.truth(args[0]), LONG, True)
+
+
+def _expect(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
+    """``__builtin_expect(x, y)``: x as a long."""
+    _count(e, node, args, 2)
+    return v.convert(e.value(args[0]), LONG, e.loc(node))
 
 
 def _write_once(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
@@ -158,10 +164,10 @@ def _multiply_shift(e: Expressions, node: Node, args: Sequence[Node], used: bool
 
 
 def _warn(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``WARN_ON(x)``: no effect but that of evaluating x; the value is ``!!(x)``."""
+    """``WARN_ON(x)``: no effect but that of evaluating x; the value is ``unlikely(x)``."""
     if not args:
         e.fail(node, p.shown(node))
-    return Value(e.truth(args[0]), INT, True)
+    return Value(e.truth(args[0]), LONG, True)
 
 
 def _nothing(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
@@ -495,7 +501,7 @@ BUILTINS: dict[str, Builtin] = {
     "rcu_dereference": _same, "rcu_dereference_raw": _same, "rcu_dereference_check": _same, "data_race": _same,
     "WRITE_ONCE": _write_once, "rcu_assign_pointer": _write_once, "RCU_INIT_POINTER": _write_once,
     "smp_store_release": _atomic_set, "smp_store_mb": _write_once,
-    "likely": _hint, "unlikely": _hint, "__builtin_expect": _same,
+    "likely": _hint, "unlikely": _hint, "__builtin_expect": _expect,
     "max": _extreme(">"), "min": _extreme("<"), "max_t": _extreme_t(">"), "min_t": _extreme_t("<"),
     "max3": _extreme3(">"), "min3": _extreme3("<"), "clamp": _limit(False), "clamp_t": _limit(True),
     "GENMASK": _mask, "GENMASK_ULL": _mask, "BIT": _one_bit, "BIT_ULL": _one_bit,

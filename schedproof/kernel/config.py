@@ -60,7 +60,7 @@ class Config:
             return 0
         if text == "y":
             return 1
-        return int(text, 0) if re.fullmatch(r"\d+|0x[0-9a-fA-F]+", text) else None
+        return int(text, 0) if re.fullmatch(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}", text) else None
 
     def shown(self, consulted_only: bool = True) -> str:
         """One line for a report: the options that mattered, such as ``x86-64 SMP=y NUMA=n``."""
@@ -70,15 +70,40 @@ class Config:
 
 DEFAULT = Config()
 
-_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[uUlL]*|([A-Za-z_]\w*)"
+_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[lL]*([uU]?)[lL]*|([A-Za-z_]\w*)"
                     r"|(&&|\|\||==|!=|<=|>=|<<|>>|[!<>()+*/%&|^~?:,-]))")
 _LEVEL = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
           "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
+_COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 _DEPTH = 64                                # nesting of an #if expression; deeper ones are left undecided
+
+
+_BITS = 64                                 # #if computes in intmax_t and uintmax_t
 
 
 class _Odd(Exception):
     """An ``#if`` that is not an expression this module knows."""
+
+
+class _Unsigned(int):
+    """A value of the type uintmax_t; any other one is of intmax_t."""
+
+
+def _wrapped(value: int, unsigned: bool) -> int:
+    value &= (1 << _BITS) - 1
+    return _Unsigned(value) if unsigned else value - (value >> (_BITS - 1) << _BITS)
+
+
+def _literal(text: str) -> int:
+    """A number as it is spelled, perhaps with a ``u`` behind it."""
+    digits = text.removesuffix("u")
+    try:
+        value = int(digits, 8) if re.fullmatch(r"0[0-9]+", digits) else int(digits, 0)
+    except ValueError:                     # 08, or more digits than Python takes
+        raise _Odd from None
+    if value >> _BITS:
+        raise _Odd
+    return _Unsigned(value) if text != digits or value >> (_BITS - 1) else value
 
 
 class Condition:
@@ -124,11 +149,11 @@ class Condition:
                 raise _Odd
             at = found.end()
             if found[1]:
-                yield ("number", found[1])
-            elif found[2]:
-                yield ("name", found[2])
+                yield ("number", found[1] + found[2].lower())
+            elif found[3]:
+                yield ("name", found[3])
             else:
-                yield ("op", found[3])
+                yield ("op", found[4])
 
     def _peek(self) -> tuple[str, str]:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "")
@@ -152,7 +177,12 @@ class Condition:
             then = self._binary(0, depth + 1)
             self._take(":")
             other = self._binary(0, depth + 1)
-            return None if left is None else then if left else other
+            if left is None:
+                return None
+            chosen = then if left else other
+            if isinstance(then, _Unsigned) or isinstance(other, _Unsigned):
+                return None if chosen is None else _wrapped(chosen, True)
+            return chosen
         return left
 
     def _unary(self, depth: int) -> int | None:
@@ -160,7 +190,7 @@ class Condition:
             raise _Odd
         kind, text = self._take()
         if kind == "number":
-            return int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
+            return _literal(text)
         if kind == "op":
             if text == "(":
                 value = self._binary(0, depth + 1)
@@ -171,7 +201,9 @@ class Condition:
             operand = self._unary(depth + 1)
             if operand is None:
                 return None
-            return {"!": int(not operand), "-": -operand, "+": operand, "~": ~operand}[text]
+            if text == "!":
+                return int(not operand)
+            return _wrapped({"-": -operand, "+": operand, "~": ~operand}[text], isinstance(operand, _Unsigned))
         if text == "defined":
             if self._peek()[1] == "(":
                 self._take()
@@ -219,6 +251,9 @@ def _apply(op: str, left: int | None, right: int | None) -> int | None:
         return None
     if op in ("/", "%") and right == 0 or op in ("<<", ">>") and not 0 <= right < 64:
         return None
+    unsigned = isinstance(left, _Unsigned) or op not in ("<<", ">>") and isinstance(right, _Unsigned)
+    if unsigned and op not in ("<<", ">>"):
+        left, right = _wrapped(left, True), _wrapped(right, True)
     table: dict[str, Callable[[int, int], int]] = {
         "|": int.__or__, "^": int.__xor__, "&": int.__and__, "<<": int.__lshift__, ">>": int.__rshift__,
         "+": int.__add__, "-": int.__sub__, "*": int.__mul__,
@@ -226,4 +261,4 @@ def _apply(op: str, left: int | None, right: int | None) -> int | None:
         "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
         "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
         "<=": lambda a, b: int(a <= b), ">": lambda a, b: int(a > b), ">=": lambda a, b: int(a >= b)}
-    return table[op](left, right)
+    return _wrapped(table[op](int(left), int(right)), unsigned and op not in _COMPARED)

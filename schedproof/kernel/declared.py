@@ -127,7 +127,7 @@ class Types:
             return name, Odd(f"{specifiers} {odd}")
         found = self.pointed(self.named(specifiers), stars, specifiers)
         if bits and isinstance(found, CType):
-            width = int(bits, 0) if re.fullmatch(r"\d+|0x[0-9a-fA-F]+", bits) else 0
+            width = int(bits, 0) if re.fullmatch(r"[1-9][0-9]{0,2}|0x[0-9a-fA-F]{1,3}", bits) else 0
             if not 0 < width <= found.bits:
                 return name, Odd(f"{specifiers}: {bits}")
             if found.name != "bool":

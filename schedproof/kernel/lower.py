@@ -191,9 +191,15 @@ class Statements(Jumps):
         self.out.append(While(test, body, step, loc))
         self.follow(frame, loc)
 
+    def _stays(self, node: Node, head: Sequence[Stmt]) -> None:
+        """Refuse a jump out of a loop's own condition or step: inside of the loop it would mean that loop."""
+        if any(isinstance(x, (Break, Continue)) or isinstance(x, If) and _leaves(x) for x in head):
+            self.fail(node, f"jump out of the head of a loop: {p.shown(node)}")
+
     def _do_while_statement(self, node: Node) -> None:
         with self.aside() as before:
             test = self.truth(p.need(node, "condition", self.code))
+        self._stays(node, before)
         self._loop(test, before, p.part(node, "body"), (), self.loc(node))
 
     def _do_for_statement(self, node: Node) -> None:
@@ -211,6 +217,7 @@ class Statements(Jumps):
             with self.aside() as step:
                 if update is not None:
                     self.effect(update)
+            self._stays(node, [*before, *step])
             self._loop(test, before, p.part(node, "body"), tuple(step), loc)
 
     def _do_do_statement(self, node: Node) -> None:
@@ -218,6 +225,7 @@ class Statements(Jumps):
         body, frame = self._loop_body(p.part(node, "body"))
         with self.aside() as before:
             test = self.truth(p.need(node, "condition", self.code))
+        self._stays(node, before)
         if isinstance(test, Const) and not test.value and not before and not frame.flags and not breaks(body):
             self.out += body                           # do { … } while (0)
             return
@@ -325,3 +333,7 @@ class Statements(Jumps):
 
 def _negated(test: Expr, loc: Loc) -> Expr:
     return v.false(Value(test, INT, True), loc)
+
+
+def _leaves(test: If) -> bool:
+    return any(isinstance(x, (Break, Continue)) or isinstance(x, If) and _leaves(x) for x in (*test.then, *test.orelse))

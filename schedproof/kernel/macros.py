@@ -34,6 +34,12 @@ SILENT_CALLS = frozenset({
     "__acquires", "__releases", "__must_hold", "__cond_acquires", "__printf", "__aligned", "__counted_by", "__section",
     "__alloc_size", "__deprecated_msg", "__diag_push", "__diag_pop", "__diag_ignore_all"})
 
+class _Painted(str):
+    """A name that stood inside its own macro's expansion: it is never expanded again, wherever it goes."""
+
+    __slots__ = ()
+
+
 Lookup = Callable[[str, int], Macro | None]
 
 
@@ -76,7 +82,9 @@ class Expander:
                         out.append("\n" * breaks if top else " ")
                         line, at = line + breaks, dropped[1]
                     continue
-                if token not in hidden and token not in self.keep:
+                if token in hidden:
+                    token = _Painted(token)
+                elif token not in self.keep and not isinstance(token, _Painted):
                     macro = self.lookup(token, here)
             if macro is None:
                 out.append(token)
@@ -96,24 +104,23 @@ class Expander:
             self.made += len(result)
             if self.made > _MOST_TOKENS:
                 raise NotExecutable(self.file, here, f"macro {macro.name}: its expansion is too large")
-            made = self._expand(result, here, hidden | {macro.name}, False, depth + 1)
-            last = self._open(made, given, at, here, hidden | {macro.name})
-            if last is not None:                     # its argument stands behind the use: #define get_it read_it
-                given, at = [made[last], *given[at:]], 0
-                made = made[:last]
-            out += made
+            expanded = self._expand(result, here, hidden | {macro.name}, False, depth + 1)
+            last = next((t for t in reversed(expanded) if not t.isspace()), "")
+            if self._wants_brackets(last, here) and _arguments(given, at) is not None:
+                while expanded.pop() != last:          # #define f g: the brackets behind f are those of g
+                    pass
+                given, at = [last, *given[at:]], 0
+            out += expanded
             out.append(" " if not consumed else "\n" * consumed)
             line += consumed
         return out
 
-    def _open(self, made: list[str], given: list[str], at: int, line: int, hidden: frozenset[str]) -> int | None:
-        """Where the expansion ends in the name of a macro whose arguments are what follows; None where it does not."""
-        last = next((i for i in reversed(range(len(made))) if not made[i].isspace()), None)
-        if last is None or not _NAME.fullmatch(made[last]) or made[last] in hidden or made[last] in self.keep:
-            return None
-        macro = self.lookup(made[last], line)
-        takes = macro is not None and macro.params is not None and _arguments(given, at) is not None
-        return last if takes else None
+    def _wants_brackets(self, name: str, line: int) -> bool:
+        """Whether a word that an expansion ends with is a macro with arguments."""
+        if not _NAME.fullmatch(name) or isinstance(name, _Painted) or name in self.keep:
+            return False
+        macro = self.lookup(name, line)
+        return macro is not None and macro.params is not None
 
     def _substitute(self, macro: Macro, args: list[list[str]], line: int, hidden: frozenset[str],
                     depth: int) -> list[str]:

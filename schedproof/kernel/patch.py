@@ -71,8 +71,8 @@ def read_patches(paths: Iterable[str | Path]) -> list[Patch]:
         try:
             with Path(path).expanduser().open("rb") as handle:
                 data = handle.read(LARGEST + 1)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:         # ValueError: a name with NUL
+            raise InputError(f"{str(path)!r}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
         if len(data) > LARGEST:
             raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, not a patch")
         found += parse_patches(data.decode("utf-8", "surrogateescape"), str(path))

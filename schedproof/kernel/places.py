@@ -34,9 +34,14 @@ class Words:
     @classmethod
     def of(cls, model: Any) -> Words:
         """Read a Model class or instance."""
+        scope = getattr(model, "scope", None)
+        # An Enum has its codes from the model that it is declared in; those of a class are not worked out yet.
+        fields = {key: (name, declared.resolve(None, scope.codes)
+                        if scope is not None and isinstance(declared, Enum) else declared)
+                  for key, (name, declared) in fields_of(model).items()}
         functions = frozenset(getattr(model, "functions", ())) | frozenset(
             n for n, m in getattr(model, "marks", {}).items() if m.kind == "kernel")
-        return cls(fields_of(model), universes_of(model), vocabulary_of(model), functions)
+        return cls(fields, universes_of(model), vocabulary_of(model), functions)
 
     def below(self, owner: str, path: str) -> bool:
         """Whether something is declared below a path."""

@@ -72,7 +72,8 @@ class Reader:
                 self._roots.append((function, Where(file, file)))
                 return program
         except RecursionError:
-            raise NotExecutable(file, 0, f"{function}: nested too deeply") from None
+            line = next((found.line for found in self.sources.unit(file).functions.get(function, ())), 1)
+            raise NotExecutable(file, line, f"{function}: nested too deeply") from None
 
     # ---------------------------------------------------------------------------------------- functions
     def callee(self, name: str, where: Where, loc: Loc, inner: Sequence[tuple[str, str]]) -> tuple[str, Signature]:
@@ -116,7 +117,7 @@ class Reader:
                checks: bool = False) -> tuple[Program, frozenset[str]]:
         code, macros = p.function_code(self.sources, piece, where.root, self.kept, ITERATORS)
         types = self._types.setdefault(where, Types(self.sources, where))
-        signature = _signature(code.node, types, piece.name)
+        signature = _signature(code.node, types, piece.name, piece.line)
         if signature.result is not None and not isinstance(signature.result, CType):
             raise NotExecutable(piece.file, piece.line, f"result of {piece.name}: no number or pointer to a struct")
         if signature.variadic:
@@ -207,7 +208,7 @@ class Reader:
         text = p.Expander(piece.file, lambda n, line: self.sources.macro(n, inside, line), self.kept).expand(
             header, piece.line)
         found = next((n for n in p.walk(p.parse(text + ";")) if n.type == "declaration"), None)
-        return None if found is None else _signature(found, Types(self.sources, inside), name)
+        return None if found is None else _signature(found, Types(self.sources, inside), name, piece.line)
 
     def _operation(self, name: str, where: Where) -> Signature | None:
         """The signature of one of KVM's static calls: that of the member of ``struct kvm_x86_ops`` of its name."""
@@ -219,7 +220,7 @@ class Reader:
             declarator = node.child_by_field_name("declarator") if node.type == "field_declaration" else None
             if declarator is not None and any(n.type == "field_identifier" and p.text(n) == member
                                               for n in p.walk(declarator)):
-                return _signature(node, Types(self.sources, Where(found[0], where.root)), name)
+                return _signature(node, Types(self.sources, Where(found[0], where.root)), name, found[1])
         return None
 
     def number(self, name: str, where: Where, loc: Loc) -> Value | None:
@@ -273,7 +274,7 @@ def _members(within: Mapping[str, tuple[str, str]], params: Sequence[str], body:
     return {i: within[name] for i, name in enumerate(params) if name in within and name not in changed}
 
 
-def _signature(node: Any, types: Types, name: str) -> Signature:
+def _signature(node: Any, types: Types, name: str, line: int) -> Signature:
     """The signature in a definition's or declaration's node."""
     declarator = node.child_by_field_name("declarator")
     kind = node.child_by_field_name("type")
@@ -281,7 +282,7 @@ def _signature(node: Any, types: Types, name: str) -> Signature:
     while shape is not None and shape.type != "function_declarator":
         shape = shape.child_by_field_name("declarator")
     if shape is None or kind is None:
-        raise NotExecutable(types.file, 0, f"header of {name}")
+        raise NotExecutable(types.file, line, f"header of {name}")
     stars = 0
     outer = declarator
     while outer is not None and outer.id != shape.id:
@@ -296,7 +297,7 @@ def _signature(node: Any, types: Types, name: str) -> Signature:
             continue
         given = param.child_by_field_name("type")
         if given is None:
-            raise NotExecutable(types.file, 0, f"header of {name}")
+            raise NotExecutable(types.file, line, f"header of {name}")
         spelled, found = types.of(p.text(given), param.child_by_field_name("declarator"))
         if found is None and not spelled:
             continue                                     # (void)

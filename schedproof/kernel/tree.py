@@ -217,6 +217,8 @@ class Tree:
         self._texts: dict[str, str | None] = {}
 
     def _get(self, file: str) -> str | None:
+        if file in self._texts:                  # its keys are names that were checked
+            return self._texts[file]
         file = checked_name(file)
         if file not in self._texts:
             data = self._backend.read(file)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from schedproof.model.domains import Domain
 
 LOOP_LIMIT = 400          # rounds of one loop in one step; more is taken for a loop without an end
+OPEN_LIMIT = 32           # of them, those that may be the last or not: each makes all terms behind the loop larger
 
 
 class Endless(ModelError):
@@ -306,9 +307,10 @@ class Executor(Evaluator):
         if resume:
             chain = self.chain(program, resume[0][1])
             in_step = any(id(y) in chain for y in x.step)
-        rounds = 0
+        rounds = undecided = 0
         while path is not None:
             first_of_do = x.test_last and rounds == 0
+            left = len(exits)
             if not inside and not first_of_do:
                 path = self.test_loop(x, path, exits)
                 if path is None:
@@ -330,6 +332,10 @@ class Executor(Evaluator):
                 if path is not None and x.step:
                     path = self.loop_step(program, x, path, flow, exits, (), ())
             inside = False
+            undecided += len(exits) > left
+            if undecided > OPEN_LIMIT:
+                raise ModelError(f"a loop may end after any of {OPEN_LIMIT} rounds, or go on", x.loc.file, x.loc.line,
+                                 "give it a bound, or a step() or block() on every path")
         end = merge(exits)
         if end is not None and before is not None and losses == self.losses and returns == len(flow.returns):
             end.pc = before.pc

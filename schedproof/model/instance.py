@@ -22,8 +22,8 @@ from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event
 from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
 from schedproof.model.formulas import Formulas
-from schedproof.model.grain import grained
 from schedproof.model.free import cases
+from schedproof.model.grain import grained
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
 
