@@ -8,29 +8,22 @@ orderings that do not exist under sequential consistency. They are never expande
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tree_sitter import Node
 
+from schedproof.kernel import atomics, percpu
 from schedproof.kernel import parse as p
-from schedproof.kernel import percpu
 from schedproof.kernel import values as v
+from schedproof.kernel.atomics import Builtin, atomic_set, count, target
 from schedproof.kernel.declared import U128, Embedded
 from schedproof.kernel.elements import around
 from schedproof.kernel.expressions import Expressions
-from schedproof.kernel.places import LocalPlace, Place
+from schedproof.kernel.places import LocalPlace
 from schedproof.kernel.preprocess import Macro
-from schedproof.kernel.values import Mismatch, Value
+from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import CHAR, INT, LONG, S16, UINT, ULONG, CType, pointer, usual
-from schedproof.lang.syntax import Const, Free, If, Load, Local, Stmt, Store, Unary, expressions
+from schedproof.lang.syntax import Const, Free, Load, Local, Unary
 from schedproof.model.domains import Bool
-
-Builtin = Callable[[Expressions, Node, Sequence[Node], bool], Value]
-
-
-def _count(e: Expressions, node: Node, args: Sequence[Node], wanted: int) -> None:
-    if len(args) != wanted:
-        e.fail(node, f"{p.shown(node)}: {wanted} arguments expected")
 
 
 def _same(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
@@ -42,18 +35,18 @@ def _same(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
 
 def _hint(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``likely(x)``: ``__builtin_expect(!!(x), 1)``, a long."""
-    _count(e, node, args, 1)
+    count(e, node, args, 1)
     return Value(e.truth(args[0]), LONG, True)
 
 
 def _expect(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``__builtin_expect(x, y)``: x as a long."""
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     return v.convert(e.value(args[0]), LONG, e.loc(node))
 
 
 def _write_once(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     place = e.place(args[0])
     with e.aside() as before:
         value = e.value(args[1])
@@ -83,7 +76,7 @@ def _choice(op: str, e: Expressions, node: Node, left: Value, right: Value, ctyp
 def _extreme(op: str) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """``max(a, b)``, ``min(a, b)``: of the common type; each argument is evaluated once."""
-        _count(e, node, args, 2)
+        count(e, node, args, 2)
         left, right = e.in_order(args)
         return _choice(op, e, node, left, right, usual(left.number, right.number))
     return lower
@@ -91,7 +84,7 @@ def _extreme(op: str) -> Builtin:
 
 def _extreme3(op: str) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-        _count(e, node, args, 3)
+        count(e, node, args, 3)
         a, b, c = e.in_order(args)
         inner = _choice(op, e, node, a, b, usual(a.number, b.number))
         return _choice(op, e, node, inner, c, usual(inner.number, c.number))
@@ -101,7 +94,7 @@ def _extreme3(op: str) -> Builtin:
 def _extreme_t(op: str) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """``max_t(type, a, b)``: both are converted to the type first."""
-        _count(e, node, args, 3)
+        count(e, node, args, 3)
         ctype = _type(e, args[0])
         left, right = e.in_order(args[1:])
         return _choice(op, e, node, left, right, ctype)
@@ -115,7 +108,7 @@ def _limit(typed: bool) -> Builtin:
         The result with ``lo > hi`` differs between releases: the older macro is ``min(max(val, lo), hi)``, the newer
         ``val >= hi ? hi : val <= lo ? lo : val``. The tree's own text tells which one it is.
         """
-        _count(e, node, args, 4 if typed else 3)
+        count(e, node, args, 4 if typed else 3)
         values = e.in_order(args[1:] if typed else args)
         loc = e.loc(node)
         ctype = _type(e, args[0]) if typed else usual(usual(values[0].number, values[1].number), values[2].number)
@@ -131,7 +124,7 @@ def _limit(typed: bool) -> Builtin:
 
 def _absolute(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``abs(x)``: x is first made one of the signed type of its width; a narrow result is an int."""
-    _count(e, node, args, 1)
+    count(e, node, args, 1)
     value, loc = e.value(args[0]), e.loc(node)
     same = next((t for t in (CHAR, S16, INT, LONG) if t.bits == value.number.bits), None)
     if same is None or value.number == CHAR:             # of a plain char it would be a char again
@@ -145,7 +138,7 @@ def _absolute(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> V
 def _divide(dividend: CType, divisor: CType, op: str = "/") -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """``div_u64(a, b)`` and its kin: functions, so the arguments are converted to their parameters' types."""
-        _count(e, node, args, 2)
+        count(e, node, args, 2)
         loc = e.loc(node)
         left, right = e.in_order(args)
         left, right = v.convert(left, dividend, loc), v.convert(right, divisor, loc)
@@ -155,7 +148,7 @@ def _divide(dividend: CType, divisor: CType, op: str = "/") -> Builtin:
 
 def _multiply_shift(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``mul_u64_u32_shr(a, mul, shift)`` with a product of 128 bits."""
-    _count(e, node, args, 3)
+    count(e, node, args, 3)
     loc = e.loc(node)
     a, b, shift = e.in_order(args)
     a, b = v.convert(v.convert(a, ULONG, loc), U128, loc), v.convert(v.convert(b, UINT, loc), U128, loc)
@@ -178,7 +171,7 @@ def _nothing(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Va
 def _static_key(name_of: Callable[[str], str]) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """A static key, whose position the model declares."""
-        _count(e, node, args, 1)
+        count(e, node, args, 1)
         name = name_of(p.text(args[0]).replace(" ", "").lstrip("&"))
         found = e.words.vocabulary.static_keys.get(name)
         if found is None:
@@ -189,7 +182,7 @@ def _static_key(name_of: Callable[[str], str]) -> Builtin:
 
 def _enabled(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``IS_ENABLED(CONFIG_X)``."""
-    _count(e, node, args, 1)
+    count(e, node, args, 1)
     option = p.text(args[0])
     config = e.services.sources.config
     config.consulted.add(option)
@@ -204,7 +197,7 @@ def _refused(why: str) -> Builtin:
 
 def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``container_of(ptr, struct s, member)``: a pointer into an object is the object's own number."""
-    _count(e, node, args, 3)
+    count(e, node, args, 3)
     value, struct, member = e.value(args[0]), p.text(args[1]).replace("_", " ", 1), p.text(args[2])
     if value.inner:
         fine = (value.owner, value.inner) == (struct, member)
@@ -232,9 +225,9 @@ def _object(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Val
 
 def _vcpu_array(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``xa_load(&kvm->vcpu_array, i)``: vCPU number i, NULL from ``online_vcpus`` on."""
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     loc = e.loc(node)
-    place = _target(e, args[0])
+    place = target(e, args[0])
     if isinstance(place, LocalPlace) or place.path != "vcpu_array":
         e.fail(node, f"xarray: {p.shown(node)}")
     index = e.once(v.convert(e.value(args[1]), ULONG, loc), loc)
@@ -245,7 +238,7 @@ def _vcpu_array(e: Expressions, node: Node, args: Sequence[Node], used: bool) ->
 
 def _no_speculation(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``array_index_nospec(i, size)``: i where it is below size, else 0."""
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     loc = e.loc(node)
     index, size = e.in_order(args)
     index = e.once(index, loc)
@@ -255,7 +248,7 @@ def _no_speculation(e: Expressions, node: Node, args: Sequence[Node], used: bool
 def _last_set(ctype: CType) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """``fls(x)``: the number of the highest bit that is set, counted from 1; 0 for 0. In C it is assembly."""
-        _count(e, node, args, 1)
+        count(e, node, args, 1)
         loc = e.loc(node)
         value = e.once(v.convert(e.value(args[0]), ctype, loc), loc)
 
@@ -275,8 +268,8 @@ def _last_set(ctype: CType) -> Builtin:
 # ------------------------------------------------------------------------------------------- lists and bits
 def _list_empty(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``list_empty(&x->list)`` of a list head that the model declares as a Bool: whether there is an entry."""
-    _count(e, node, args, 1)
-    place, loc = _target(e, args[0]), e.loc(node)
+    count(e, node, args, 1)
+    place, loc = target(e, args[0]), e.loc(node)
     if isinstance(place, LocalPlace):
         e.fail(node, f"list: {p.shown(node)}")
     name, declared = e.words.fields.get((place.owner, place.path), ("", None))
@@ -287,13 +280,13 @@ def _list_empty(e: Expressions, node: Node, args: Sequence[Node], used: bool) ->
 
 def _one_bit(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``BIT(nr)``."""
-    _count(e, node, args, 1)
+    count(e, node, args, 1)
     return v.arithmetic("<<", v.constant(1, ULONG, e.loc(node)), e.value(args[0]), e.loc(node))
 
 
 def _mask(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``GENMASK(high, low)``: ones from bit ``low`` to bit ``high``, both constants."""
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     loc = e.loc(node)
     high, low = (x.expr.value if isinstance(x.expr, Const) else -1 for x in e.in_order(args))
     if not 0 <= low <= high < 64:
@@ -304,10 +297,10 @@ def _mask(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
 def _bit(change: str) -> Builtin:
     def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
         """``test_bit(nr, addr)``, ``set_bit``, ``clear_bit`` on a single word; bits behind it are not modelled."""
-        _count(e, node, args, 2)
+        count(e, node, args, 2)
         loc = e.loc(node)
         number = e.keep(v.convert(e.value(args[0]), LONG, loc), loc)
-        place = _target(e, args[1])
+        place = target(e, args[1])
         word = e.memory.load(place, loc)
         if word.is_pointer or word.number.bits != 64:
             e.fail(node, f"bit of what is no long word: {p.shown(node)}")
@@ -325,91 +318,9 @@ def _bit(change: str) -> Builtin:
     return lower
 
 
-# -------------------------------------------------------------------------------------------------- atomics
-def _target(e: Expressions, node: Node) -> Place:
-    """The place that an atomic's first argument points to. A cast to ``void *`` changes nothing."""
-    while node.type == "cast_expression" and "".join(p.text(p.need(node, "type", e.code)).split()) == "void*":
-        node = p.need(node, "value", e.code)
-    if node.type == "pointer_expression" and p.text(node).startswith("&"):
-        return e.place(p.need(node, "argument", e.code))
-    return e.memory.target(e.value(node), e.loc(node))
-
-
-def _atomic_read(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    _count(e, node, args, 1)
-    value = e.memory.load(_target(e, args[0]), e.loc(node))
-    # An atomic operation is a read at this point: what comes later in the expression cannot change it.
-    return value
-
-
-def _atomic_set(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    _count(e, node, args, 2)
-    place = _target(e, args[0])
-    with e.aside() as before:
-        value = e.value(args[1])
-    place = e.steady(place, before, e.loc(node))
-    e.out += before
-    e.out += e.memory.store(place, value, e.loc(node))
-    return Value(Const(0, e.loc(node)), None)
-
-
-def _atomic_change(op: str, amount: bool, result: str) -> Builtin:
-    def lower(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-        """``atomic_add(i, v)``, ``atomic_inc(v)``, ``…_return`` (the new value), ``fetch_…`` (the old one)."""
-        _count(e, node, args, 2 if amount else 1)
-        loc = e.loc(node)
-        step = e.keep(e.value(args[0]), loc) if amount else v.constant(1, INT, loc)
-        place = _target(e, args[-1])
-        old = e.memory.load(place, loc)
-        if result == "old":
-            old = e.keep(old, loc)
-        new = v.convert(v.arithmetic(op, old, step, loc), old.number, loc)
-        if result in ("new", "zero"):
-            new = e.keep(new, loc)
-        e.out += e.memory.store(place, new, loc)
-        if result == "zero":
-            return v.compare("==", new, v.constant(0, INT, loc), loc)
-        return {"old": old, "new": new, "": Value(Const(0, loc), None)}[result]
-    return lower
-
-
-def _exchange(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``xchg(ptr, new)``: the old value."""
-    _count(e, node, args, 2)
-    loc = e.loc(node)
-    place = _target(e, args[0])
-    with e.aside() as before:
-        new = e.value(args[1])
-    place = e.steady(place, before, loc)
-    e.out += before
-    new = e.keep(new, loc)
-    old = e.keep(e.memory.load(place, loc), loc)
-    e.out += e.memory.store(place, new, loc)
-    return old
-
-
-def _compare_exchange(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``cmpxchg(ptr, old, new)``: the value that was there."""
-    _count(e, node, args, 3)
-    loc = e.loc(node)
-    place = _target(e, args[0])
-    with e.aside() as before:
-        expected, new = (e.keep(x, loc) for x in e.in_order(args[1:]))
-    place = e.steady(place, before, loc)
-    e.out += before
-    was = e.keep(e.memory.load(place, loc), loc)
-    if isinstance(place, LocalPlace):
-        expected = v.convert(expected, place.ctype, loc)
-    elif not was.is_pointer:
-        expected = v.convert(expected, was.number, loc)
-    test = v.compare("==", was, expected, loc).expr
-    e.out.append(If(test, e.memory.store(place, new, loc), (), loc))
-    return was
-
-
 def _swap(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
     """``swap(a, b)``."""
-    _count(e, node, args, 2)
+    count(e, node, args, 2)
     loc = e.loc(node)
     left, right = e.place(args[0]), e.place(args[1])
     kept = e.keep(e.memory.load(left, loc), loc)
@@ -418,46 +329,9 @@ def _swap(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value
     return Value(Const(0, loc), None)
 
 
-def _exchange_tried(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> Value:
-    """``try_cmpxchg(ptr, &old, new)``: whether it was ``old``; if not, ``old`` becomes what was there."""
-    _count(e, node, args, 3)
-    loc = e.loc(node)
-    place, old = _target(e, args[0]), _target(e, args[1])
-    if not isinstance(old, LocalPlace):
-        raise Mismatch("try_cmpxchg with an old value that is no local")
-    with e.aside() as before:
-        new = e.keep(e.value(args[2]), loc)
-    place = e.steady(place, before, loc)
-    e.out += before
-    was = e.keep(e.memory.load(place, loc), loc)
-    expected = v.convert(e.memory.load(old, loc), was.ctype or INT, loc)
-    done = e.keep(v.compare("==", was, expected, loc), loc)
-    e.out.append(If(done.expr, e.memory.store(place, new, loc), e.memory.store(old, was, loc), loc))
-    return done
-
-
 def _families() -> dict[str, Builtin]:
-    """Names that come with prefixes and memory orders."""
+    """Names that have the same meaning."""
     found: dict[str, Builtin] = {}
-    for prefix in ("atomic", "atomic_long", "atomic64"):
-        for order in ("", "_acquire", "_relaxed"):
-            found[f"{prefix}_read{order}"] = _atomic_read
-        for order in ("", "_release", "_relaxed"):
-            found[f"{prefix}_set{order}"] = _atomic_set
-        for name, op, amount in (("add", "+", True), ("sub", "-", True), ("inc", "+", False), ("dec", "-", False)):
-            found[f"{prefix}_{name}"] = _atomic_change(op, amount, "")
-            for order in ("", "_acquire", "_release", "_relaxed"):
-                found[f"{prefix}_{name}_return{order}"] = _atomic_change(op, amount, "new")
-                found[f"{prefix}_fetch_{name}{order}"] = _atomic_change(op, amount, "old")
-            found[f"{prefix}_{name}_and_test"] = _atomic_change(op, amount, "zero")
-        for order in ("", "_acquire", "_release", "_relaxed"):
-            found[f"{prefix}_xchg{order}"] = _exchange
-            found[f"{prefix}_cmpxchg{order}"] = _compare_exchange
-    for order in ("", "_acquire", "_release", "_relaxed"):
-        found[f"xchg{order}"], found[f"cmpxchg{order}"] = _exchange, _compare_exchange
-        found[f"try_cmpxchg{order}"] = _exchange_tried
-        for prefix in ("atomic", "atomic_long", "atomic64"):
-            found[f"{prefix}_try_cmpxchg{order}"] = _exchange_tried
     for name in ("barrier", "smp_mb", "smp_rmb", "smp_wmb", "cpu_relax", "smp_mb__before_atomic",
                  "smp_mb__after_atomic", "smp_mb__after_spinlock", "mb", "rmb", "wmb", "might_sleep", "cond_resched",
                  "lockdep_assert_held", "lockdep_assert_held_write", "lockdep_assert_rq_held", "assert_clock_updated",
@@ -476,31 +350,12 @@ def _families() -> dict[str, Builtin]:
     return found
 
 
-# Operations that read and write in one access; the last statement that they make is, or holds, the write.
-ATOMICS = frozenset(n for n, b in _families().items()
-                    if b in (_exchange, _compare_exchange, _exchange_tried) or "_atomic_change" in b.__qualname__)
-
-
-def joined(made: list[Stmt]) -> list[Stmt]:
-    """The statements of an atomic operation, the write at their end marked as part of the same access as the read."""
-    read = {e.var for x in made for e in expressions(x) if isinstance(e, Load)}
-
-    def mark(x: Stmt) -> Stmt:
-        if isinstance(x, Store) and x.var in read:
-            return replace(x, joined=True)
-        if isinstance(x, If):
-            return replace(x, then=tuple(map(mark, x.then)), orelse=tuple(map(mark, x.orelse)))
-        return x
-
-    return [*made[:-1], mark(made[-1])] if made else made
-
-
 BUILTINS: dict[str, Builtin] = {
-    **_families(), **percpu.BUILTINS,
-    "READ_ONCE": _same, "smp_load_acquire": lambda e, n, a, u: e.memory.load(_target(e, a[0]), e.loc(n)),
+    **_families(), **atomics.BUILTINS, **percpu.BUILTINS,
+    "READ_ONCE": _same, "smp_load_acquire": lambda e, n, a, u: e.memory.load(target(e, a[0]), e.loc(n)),
     "rcu_dereference": _same, "rcu_dereference_raw": _same, "rcu_dereference_check": _same, "data_race": _same,
     "WRITE_ONCE": _write_once, "rcu_assign_pointer": _write_once, "RCU_INIT_POINTER": _write_once,
-    "smp_store_release": _atomic_set, "smp_store_mb": _write_once,
+    "smp_store_release": atomic_set, "smp_store_mb": _write_once,
     "likely": _hint, "unlikely": _hint, "__builtin_expect": _expect,
     "max": _extreme(">"), "min": _extreme("<"), "max_t": _extreme_t(">"), "min_t": _extreme_t("<"),
     "max3": _extreme3(">"), "min3": _extreme3("<"), "clamp": _limit(False), "clamp_t": _limit(True),

@@ -12,7 +12,8 @@ from tree_sitter import Node
 from schedproof.kernel import parse as p
 from schedproof.kernel import percpu
 from schedproof.kernel import values as v
-from schedproof.kernel.builtins import ATOMICS, BUILTINS, joined
+from schedproof.kernel.atomics import ATOMICS, joined
+from schedproof.kernel.builtins import BUILTINS
 from schedproof.kernel.declared import Embedded, Odd, Type
 from schedproof.kernel.elements import FUNCTION, function_value
 from schedproof.kernel.expressions import Expressions, Signature

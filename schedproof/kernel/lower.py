@@ -14,7 +14,7 @@ from schedproof.kernel.jumps import Frame, Jumps, breaks
 from schedproof.kernel.lowering import Bound, LocalStruct, Unusable
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import INT, CType
-from schedproof.lang.syntax import Assign, Binary, Break, Const, Expr, If, Loc, Return, Stmt, While
+from schedproof.lang.syntax import Assign, Binary, Break, Const, Continue, Expr, If, Loc, Return, Stmt, While
 
 
 def _ends(node: Node) -> bool:

@@ -179,7 +179,7 @@ def test_exchanges_of_pointers(make_tree):
      "lp, a pointer to word of struct slot, set to one to spare of struct slot"),
     (LP + "while (n) { if (lp) *lp = w; lp = &s->word; } return 0;", "struct word *: the model has no such object"),
     (LP + "lp = find(w); lp++; return 0;", "arithmetic on a pointer"),
-    (LP + "lp = find(w); return lp[0] == w;", "subscript expression"),
+    (LP + "lp = find(w); return lp[0] == w;", "element of the local lp"),
     ("struct word *p = w; struct word **lp = &p; return *lp == w;", "address of the local p"),
     ("struct word ***lll = NULL; return lll == NULL;", "use of lll"),
     ("int **ip = NULL; return ip == NULL;", "use of ip"),

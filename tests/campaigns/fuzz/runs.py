@@ -19,7 +19,8 @@ import z3
 
 from schedproof.errors import ModelError, NotExecutable, SchedproofError
 from schedproof.kernel import Tree
-from schedproof.kernel.compare import Side, _Executor, compare
+from schedproof.kernel.arena import REST, Outside
+from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.functions import Read, read_function
 from schedproof.lang.interpret import Interpreter, Oracle
 from schedproof.lang.syntax import Program
@@ -208,7 +209,7 @@ class Symbolic:
             given.append(z3.Bool(f"arg {number}") if ctype.name == "bool" else z3.Int(f"arg {number}"))
             ranges[f"arg {number}"] = (ctype.low, ctype.high)
             constants.append(given[-1])
-        done = _Executor(world, ranges, splits=False).run("f", given, dict(heap))
+        done = Outside(world, ranges).run("f", given, {**heap, (REST, None): z3.Int(REST)})
         end = done.end.heap if done.end is not None else heap
         faults = [_term(f.guard) for f in done.faults]
         terms = [z3.Or(*faults) if faults else z3.BoolVal(False), *(_term(end[k]) for k in keys)]
