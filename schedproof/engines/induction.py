@@ -25,9 +25,9 @@ from schedproof.model.transition import Transition
 from schedproof.property import Invariant, Property, Within
 from schedproof.verdict import Counts, Proved, Refuted, Unknown, Verdict
 
-DEPTH = 16                     # the greatest k
+DEPTH = 8                      # the greatest k
 WITNESS_DEPTH = 32             # steps within which every action has to be seen to happen
-RLIMIT = 400_000_000           # of Z3's resource units for one question
+RLIMIT = 20_000_000           # of Z3's resource units for one question
 
 
 @dataclass(frozen=True)

@@ -141,9 +141,26 @@ def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, Asked | lis
     reports = []
     for patch, before, after in zip(patches, stages, stages[1:], strict=False):
         work = _Check(patch, before, after, variant, params or {}, options, config, progress)
-        parts = [part for name, model, props in wanted if (part := work.model(name, model, props))]
-        reports.append(CheckReport(patch.name, patch.subject, tree.label, tuple(parts), patch.files))
+        # Those without properties first: what they prove equal need not be undecided in the others.
+        order = sorted(range(len(wanted)), key=lambda i: bool(wanted[i][2]))
+        parts = {i: part for i in order if (part := work.model(*wanted[i]))}
+        told = _once([(parts[i], bool(wanted[i][2])) for i in sorted(parts)])
+        reports.append(CheckReport(patch.name, patch.subject, tree.label, told, patch.files))
     return reports
+
+
+def _once(parts: Sequence[tuple[ModelCheck, bool]]) -> tuple[ModelCheck, ...]:
+    """The parts of a report, each function in one of them: with verdicts, where a model has some (``True``)."""
+    known = {f.function for part, verdicts in parts for f in part.functions if verdicts and f.status != "not_read"}
+    found: list[ModelCheck] = []
+    for part, verdicts in parts:
+        kept = part.functions if verdicts else tuple(f for f in part.functions if f.function not in known)
+        same = next((i for i, p in enumerate(found) if not verdicts and not p.rows and p.model == part.model), None)
+        if same is not None:
+            found[same] = replace(found[same], functions=(*found[same].functions, *kept))
+        elif kept:
+            found.append(replace(part, functions=kept))
+    return tuple(found)
 
 
 class _Check:
@@ -158,12 +175,13 @@ class _Check:
             f: touched_functions(before, after, f, config) for f in patch.files if f.endswith((".c", ".h"))}
         self.changed = frozenset().union(*(t.changed | t.outside for t in self.touched.values()), frozenset())
         self.comments = frozenset().union(*(t.comment_only for t in self.touched.values()), frozenset())
+        self.equal: dict[str, FunctionChange] = {}       # functions that a model without properties has proved equal
 
     def model(self, name: str, model: Any, properties: Sequence[Property]) -> ModelCheck | None:
         """The part of one model, or None when the patch touches nothing that it stands for."""
         variant = self.variant or release_for(model, self.before)
         model.settings(variant)
-        if not self.changed and not self.comments:
+        if not self.changed and not self.comments or not self.concerns(model):
             return None
         self.progress(f"{name}: reading {self.before.label}")
         old = read_model(self.before, model, self.config)
@@ -173,7 +191,11 @@ class _Check:
         new = read_model(self.after, with_fields(model, dict.fromkeys(fields)), self.config, self.kept(old, near))
         side = _Sides(model, variant, old, new, fields)
         functions = [self.function(f, side, near.get(f, frozenset())) for f in old]
-        touched = (*(f for f in functions if f is not None), *self.fixed(model, near), *self.strangers(side))
+        touched = (*(f for f in functions if f is not None), *(self.fixed(model, near) if properties else ()),
+                   *self.strangers(side))
+        if not properties and not self.changed & model.vocabulary.outside:
+            self.equal |= {f.function: replace(f, detail=f.detail or f"as {name} reads it") for f in touched
+                           if f.status in ("equal", "invisible")}
         if not touched:
             return None
         subjects = tuple(Subject(m, variant, tree, reads, taken((reads[f] for f in side.both), model), self.config)
@@ -185,6 +207,18 @@ class _Check:
         return replace(part, rows=side.explained(rows), assumptions=tuple(told))
 
     # ------------------------------------------------------------------------------------------- what is touched
+    def concerns(self, model: Any) -> bool:
+        """Whether the patch changes a file that the model's functions are compiled with, or what such a file names."""
+        kernel, names = model.kernel_functions(), self.changed | self.comments
+        if names & kernel.keys() or any(not self.before.exists(file) for file in kernel.values()):
+            return True
+        known = {(t, f) for file in set(kernel.values()) for t in (self.before, self.after) if t.exists(file)
+                 for f in sources(t, self.config).closure(file)}
+        if set(self.patch.files) & {f for _, f in known}:
+            return True
+        word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+        return any(word.search(t.text(f)) for t, f in known)
+
     def near(self, model: Any, old: Mapping[str, Read]) -> Mapping[str, frozenset[str]]:
         """What functions and macros mention of the change, directly or through others: for what is not read and run."""
         words = model.vocabulary
@@ -250,6 +284,8 @@ class _Check:
             reason = f"it stays the model's own: {why}"
             return FunctionChange(name, new.file, "not_read", reason, via)
         for when, read in (("before", old), ("after", new)):
+            if read.status != "read" and name in self.equal:
+                return self.equal[name]
             if read.status != "read":
                 return FunctionChange(name, read.file, "not_read", f"{when} the patch: {read.reason}", via)
         self.progress(f"{name}: comparing before and after")

@@ -63,9 +63,11 @@ class Config:
         return int(text, 0) if re.fullmatch(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}", text) else None
 
     def shown(self, consulted_only: bool = True) -> str:
-        """One line for a report: the options that mattered, such as ``x86-64 SMP=y NUMA=n``."""
+        """One line for a report: the options that mattered, such as ``x86-64 CFS_BANDWIDTH=y SMP=y, all others n``."""
         names = sorted(self.consulted if consulted_only else set(self.options) | self.consulted)
-        return " ".join(["x86-64", *(f"{n.removeprefix('CONFIG_')}={self.options.get(n, 'n')}" for n in names)])
+        told = " ".join(["x86-64", *(f"{n.removeprefix('CONFIG_')}={self.options[n]}" for n in names
+                                     if self.options.get(n, "n") != "n")])
+        return told + (", all others n" if any(self.options.get(n, "n") == "n" for n in names) else "")
 
 
 DEFAULT = Config()

@@ -23,7 +23,7 @@ from schedproof.verdict import Counts, Proved, Refuted, Unknown, Verdict
 
 TraceMaker = Callable[..., Any]
 DEPTH = 32                     # steps, where nobody says how far
-RLIMIT = 400_000_000           # of Z3's resource units for one depth, which do not depend on the machine's load
+RLIMIT = 100_000_000          # of Z3's resource units for one depth, which do not depend on the machine's load
 
 
 @dataclass(frozen=True)
