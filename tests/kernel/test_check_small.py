@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -397,7 +398,7 @@ def test_all_classes_that_share_a_name_are_looked_at(gates: Gates):
     other = type("Other", (model,), {"__module__": model.__module__})
     patches = parse_patches(patch_of({FILE: swapped(FILES[FILE], (OPENS, ""))}))
     known = registry.properties("gate")
-    grains = [(model, known), (other, [replace(p, model=other) for p in known])]
+    grains: list[Any] = [(model, known), (other, [replace(p, model=other) for p in known])]
     (report,) = check(patches, Tree(gates.tree), {"gate": grains}, Options())
     assert [(p.model, len(p.rows)) for p in report.models] == [("gate", 2), ("gate", 2)]
 
@@ -407,7 +408,8 @@ def test_a_class_without_properties_tells_only_what_no_other_one_does(gates: Gat
     (model,) = registry.model_classes("gate")
     other = type("Other", (model,), {"__module__": model.__module__})
     patches = parse_patches(patch_of({FILE: swapped(FILES[FILE], (OPENS, ""))}))
-    for asked, rows in (([(model, registry.properties("gate")), (other, [])], [2]), ([(other, [])], [0])):
+    cases: list[Any] = [([(model, registry.properties("gate")), (other, [])], [2]), ([(other, [])], [0])]
+    for asked, rows in cases:
         (report,) = check(patches, Tree(gates.tree), {"gate": asked}, Options())
         assert [len(p.rows) for p in report.models] == rows
         assert all(f.status == "differs" for p in report.models for f in p.functions)
