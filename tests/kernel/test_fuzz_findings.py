@@ -58,6 +58,13 @@ def test_a_return_from_the_head_of_a_loop(make_tree: MakeTree):
     assert value(make_tree, "int f(int x) { while (({ if (x > 2) return 7; x < 9; })) x++; return x; }", 0) == 7
 
 
+def test_tokens_that_a_macro_brings_together_stay_apart(make_tree: MakeTree):
+    """``- -x`` became ``--x``, a decrement."""
+    text = "#define LESS(a, n) ((a) - -n)\n#define MINUS -x\nint f(int x)\n{\n"
+    assert value(make_tree, text + "\tint y = LESS(2, -(x));\n\treturn y * 100 + x;\n}\n", 3) == -97
+    assert value(make_tree, text + "\tint z = -MINUS;\n\treturn z * 100 + x;\n}\n", 3) == 303
+
+
 @pytest.mark.parametrize(("macros", "expression", "wanted"), [
     ("#define x x + 10\n#define PASS(y) ((y) + 1)", "PASS(x) * 2", 28),       # x was expanded twice
     ("#define A(y) ((y) * 2)\n#define B A", "B(x)", 6),                       # B(x) was a call of A
