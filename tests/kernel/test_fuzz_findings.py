@@ -121,7 +121,8 @@ def test_an_odd_header_has_a_line(make_tree: MakeTree):
 def test_a_loop_of_which_no_round_is_known_to_be_the_last_is_given_up_soon(make_tree: MakeTree):
     """400 rounds of growing terms took minutes; a loop with a known number of rounds may be long."""
     tree = make_tree({FILE: "int f(u16 v, u8 k)\n{\n\twhile (v-- > 0 && k)\n\t\tv -= 0xf2;\n\treturn v;\n}\n"
-                            "int g(u16 v)\n{\n\tint i;\n\n\tfor (i = 0; i < 200; i++)\n\t\t;\n\treturn v + i;\n}\n"})
+                            "int g(u16 v)\n{\n\tint i;\n\n\tfor (i = 0; i < 200; i++)\n\t\t;\n"
+                            "\treturn v + i;\n}\n"})
     v, k = z3.Ints("v k")
     ranges = {"v": (0, 65535), "k": (0, 255)}
     for name, args in (("f", [v, k]), ("g", [v])):
