@@ -134,7 +134,8 @@ def test_a_loop_of_which_no_round_is_known_to_be_the_last_is_given_up_soon(make_
             assert str(run(name, args, {}).value) == "200 + v"
 
 
-@pytest.mark.parametrize("word", ["likely(x)", "unlikely(x)", "WARN_ON(x)", "WARN_ON_ONCE(x)", "__builtin_expect(x, 0)"])
+@pytest.mark.parametrize("word", ["likely(x)", "unlikely(x)", "WARN_ON(x)", "WARN_ON_ONCE(x)",
+                                  "__builtin_expect(x, 0)"])
 def test_a_hint_is_a_long(make_tree: MakeTree, word: str):
     """It was an int, and the sum wrapped to 0."""
     assert value(make_tree, f"long f(int x)\n{{\n\treturn {word} + 4294967295u;\n}}\n", 1) == 1 << 32
