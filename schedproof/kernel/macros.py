@@ -16,6 +16,7 @@ from schedproof.kernel.preprocess import Macro
 _TOKEN = re.compile(r'''[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*|"(?:\\.|[^"\\\n])*"'''
                     r"""|'(?:\\.|[^'\\\n])*'|\s+|\#\#|.""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_SIGNS = "+-*/%&|^<>=!#."
 _MOST_TOKENS = 200_000         # of one function after expansion; kernel functions stay far below
 _DEEPEST = 64                  # macros inside macros
 
@@ -110,7 +111,7 @@ class Expander:
                 while expanded.pop() != last:          # #define f g: the brackets behind f are those of g
                     pass
                 given, at = [last, *given[at:]], 0
-            out += expanded
+            _join(out, expanded)
             out.append(" " if not consumed else "\n" * consumed)
             line += consumed
         return out
@@ -152,7 +153,9 @@ class Expander:
             elif solid[:1] == ["##"] and token in raw:
                 out += [t for t in raw[token] if not t.isspace()] or [""]
             elif token in full:
-                out += full[token]
+                _join(out, full[token])
+                if out and at + 1 < len(body) and _glue(out[-1], body[at + 1]):
+                    out.append(" ")
             else:
                 out.append(token)
             at += 1
@@ -173,6 +176,21 @@ class Expander:
             raise NotExecutable(self.file, line,
                                 f"macro {macro.name} with {len(args)} arguments instead of {len(params)}")
         return {name: [t if "\n" not in t else " " for t in _trim(arg)] for name, arg in zip(params, args, strict=True)}
+
+
+def _glue(left: str, right: str) -> bool:
+    """Whether two tokens would become one, or others, side by side: ``-`` and ``-1``, ``a`` and ``b``."""
+    if not left or not right:
+        return False
+    a, b = left[-1], right[0]
+    return a in _SIGNS and b in _SIGNS or (a.isalnum() or a == "_") and (b.isalnum() or b == "_")
+
+
+def _join(out: list[str], more: list[str]) -> None:
+    """Put tokens behind others, and keep them apart."""
+    if out and more and _glue(out[-1], more[0]):
+        out.append(" ")
+    out += more
 
 
 def _trim(given: list[str]) -> list[str]:

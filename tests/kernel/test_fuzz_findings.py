@@ -58,6 +58,13 @@ def test_a_return_from_the_head_of_a_loop(make_tree: MakeTree):
     assert value(make_tree, "int f(int x) { while (({ if (x > 2) return 7; x < 9; })) x++; return x; }", 0) == 7
 
 
+def test_tokens_that_a_macro_brings_together_stay_apart(make_tree: MakeTree):
+    """``- -x`` became ``--x``, a decrement."""
+    text = "#define LESS(a, n) ((a) - -n)\n#define MINUS -x\nint f(int x)\n{\n"
+    assert value(make_tree, text + "\tint y = LESS(2, -(x));\n\treturn y * 100 + x;\n}\n", 3) == -97
+    assert value(make_tree, text + "\tint z = -MINUS;\n\treturn z * 100 + x;\n}\n", 3) == 303
+
+
 @pytest.mark.parametrize(("macros", "expression", "wanted"), [
     ("#define x x + 10\n#define PASS(y) ((y) + 1)", "PASS(x) * 2", 28),       # x was expanded twice
     ("#define A(y) ((y) * 2)\n#define B A", "B(x)", 6),                       # B(x) was a call of A
@@ -114,7 +121,8 @@ def test_an_odd_header_has_a_line(make_tree: MakeTree):
 def test_a_loop_of_which_no_round_is_known_to_be_the_last_is_given_up_soon(make_tree: MakeTree):
     """400 rounds of growing terms took minutes; a loop with a known number of rounds may be long."""
     tree = make_tree({FILE: "int f(u16 v, u8 k)\n{\n\twhile (v-- > 0 && k)\n\t\tv -= 0xf2;\n\treturn v;\n}\n"
-                            "int g(u16 v)\n{\n\tint i;\n\n\tfor (i = 0; i < 200; i++)\n\t\t;\n\treturn v + i;\n}\n"})
+                            "int g(u16 v)\n{\n\tint i;\n\n\tfor (i = 0; i < 200; i++)\n\t\t;\n"
+                            "\treturn v + i;\n}\n"})
     v, k = z3.Ints("v k")
     ranges = {"v": (0, 65535), "k": (0, 255)}
     for name, args in (("f", [v, k]), ("g", [v])):

@@ -100,6 +100,7 @@ def kind_of(message: str) -> str:
     """The construct in a refusal, without its names."""
     found = re.sub(r"^.*?cannot execute ", "", message) if "cannot execute" in message else message
     found = re.sub(r"^\S+:\d+: ", "", found)
+    found = re.sub(r"^.* is not in /.*|^/\S+", "what is not in the tree", found)
     for pattern, kind in ((r"not C that can be parsed", "not C"), (r"^(field|write to field)\b", "field"),
                           (r"^(global variable|member of|call through|address of|use of|call of|goto|static key|macro"
                            r"|recursion|argument|result of|header of|enumerator|value of|container_of|cast|number)\b",
