@@ -264,7 +264,8 @@ class Evaluator:
             bad = t.spread(amount, lambda number: not 0 <= number < bits)
         guard = False if bad is None else t.simplify(t.and_(path.pc, bad))
         if guard is not False:
-            self.faults.append(Fault(guard, e.loc, f"shift by a number of bits outside 0 to {bits - 1}"))
+            by = str(int(amount)) if isinstance(amount, int) else f"a number of bits outside 0 to {bits - 1}"
+            self.faults.append(Fault(guard, e.loc, f"shift by {by}"))
 
     def cond(self, e: s.Cond, path: Path) -> Value | None:
         test = t.simplify(t.truth(self.need(self.eval(e.test, path), e.test)))

@@ -247,7 +247,7 @@ int types_of_fields(struct node *n, long x) {
 """
 
 # What the symbolic executor refuses: masks that are not known, and so many branches that it takes too long.
-MASKS = {"assignments", "bitfield_masks", "truth_fields", "loops_with_state"}
+MASKS = {"assignments", "bitfield_masks", "loops_with_state"}
 BRANCHES = {"effects_in_order"}
 
 
