@@ -236,6 +236,13 @@ class Types:
 
     def members(self, struct: Embedded) -> dict[str, Type]:
         """The members of a struct and of its anonymous parts. Raises NotExecutable without a definition."""
+        key = (struct, self.where)
+        if key not in self.sources.members:
+            self.sources.members[key] = self._members(struct)
+        found: dict[str, Type] = self.sources.members[key]
+        return found
+
+    def _members(self, struct: Embedded) -> dict[str, Type]:
         (file, line), _, body = self.definition(struct)
         root = p.parse(body + ";")
         members: dict[str, Type] = {}

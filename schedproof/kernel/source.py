@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.config import Config
@@ -184,6 +185,8 @@ class Sources:
         self._closures: dict[str, tuple[str, ...]] = {}
         self._seen: dict[Where, tuple[str, ...]] = {}
         self._macros: dict[tuple[str, Where], Macro | None] = {}
+        self._structs: dict[tuple[str, Where], tuple[str, int, str] | None] = {}
+        self.members: dict[Any, Any] = {}      # what schedproof.kernel.declared has found out of structs
         self._defines: dict[str, frozenset[str]] = {}
 
     def preprocessed(self, file: str) -> Preprocessed:
@@ -384,6 +387,12 @@ class Sources:
 
         Raises NotExecutable when two differing definitions are live.
         """
+        key = (name, where)
+        if key not in self._structs:
+            self._structs[key] = self._struct(name, where)
+        return self._structs[key]
+
+    def _struct(self, name: str, where: Where) -> tuple[str, int, str] | None:
         kind, _, tag = name.partition(" ")
         pattern = re.compile(rf"\b{kind}\s+{re.escape(tag)}\b[^;{{}}()=]*\{{")
         found: list[tuple[str, int, str]] = []
