@@ -106,8 +106,10 @@ class CheckReport:
         changes = {row.change for m in self.models for row in m.rows}
         if "worse" in changes:
             return VIOLATED
-        # A model without properties has no rows, but what was not read is not decided either.
-        if "undecided" in changes or any(m.changes and not m.rows for m in self.models):
+        # A model without properties has no rows; nothing is asked of it, but what was not read is not decided either.
+        unread = any(f.status not in ("equal", "invisible", "differs") for m in self.models if not m.rows
+                     for f in m.functions)
+        if "undecided" in changes or unread:
             return UNDECIDED
         return OK
 

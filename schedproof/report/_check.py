@@ -36,6 +36,8 @@ def _model(part: Any, width: int, trace_lines: Any) -> Iterator[str]:
             yield from wrap(_first(f.detail), width, "      ")
     if not part.changes:
         yield from wrap("No verdict can change.", width, "  ")
+    elif not part.rows:
+        yield from wrap("No property is about this yet.", width, "  ")
     if part.rows:
         yield ""
         yield from ("  " + line for line in columns([_row(r) for r in part.rows]).splitlines())

@@ -37,6 +37,7 @@ class Ended:
         return {line.split()[0]: line.split()[1:] for line in self.out.splitlines()
                 if re.match(r"  [a-z_]+ +(proved|refuted|unknown|vacuous)\b", line)}
 
+ONLY = ("--model", "quota_reweight")          # most of these tests are about one model: the others take their time
 
 def run(folder: Path, *words: str | Path, stdin: str = "") -> Ended:
     """One command. What was decided before is decided again: these tests are about the deciding."""
@@ -52,7 +53,7 @@ def check(tmp_path: Path) -> Callable[..., Ended]:
     def call(tree: Tree | Path, patch: str, *words: str | Path) -> Ended:
         (tmp_path / "one.patch").write_text(patch)
         folder = tree.path if isinstance(tree, Tree) else tree
-        return run(tmp_path, "check", "one.patch", "--tree", folder, *words)
+        return run(tmp_path, "check", "one.patch", "--tree", folder, *ONLY, *words)
     return call
 
 
@@ -158,6 +159,15 @@ def test_a_modelled_function_that_is_not_read_is_undecided_and_named(check, real
     assert "bounded_wait: the patch" not in done.flat                # it is about all
 
 
+def test_what_another_model_proves_equal_is_equal(real_tree: Tree, tmp_path: Path):
+    """quota_reweight cannot read update_curr(); quota_functions can, and a change of it that is none is none there."""
+    old = real_tree.text(FAIR)
+    (tmp_path / "one.patch").write_text(diff(old, edited(old, "update_curr", (r"\}\n\Z", ";\n}\n"))))
+    done = run(tmp_path, "check", "one.patch", "--tree", real_tree.path)
+    assert (done.code, done.err) == (0, "") and not done.rows
+    assert "update_curr() in kernel/sched/fair.c: equal, proved" in done.out and "not read" not in done.out
+
+
 @pytest.mark.parametrize(("steps", "construct"), [
     (((GUARD, '\tasm volatile("nop");\n\\g<0>'),), "asm"),
     (((GUARD, "\t{\n\tvoid (*f)(struct sched_entity *) = NULL;\n\tf(se);\n\t}\n\\g<0>"),), "f"),
@@ -238,7 +248,7 @@ def test_a_series_gives_one_report_a_patch(real_tree: Tree, tmp_path: Path):
     third = edited(second, NAME, (r"!gcfs_rq(?=[ )])", "NULL == gcfs_rq"))
     (tmp_path / "1.patch").write_text(diff(first, second))
     (tmp_path / "2.patch").write_text(diff(second, third))
-    done = run(tmp_path, "check", "1.patch", "2.patch", "--tree", real_tree.path, "--json")
+    done = run(tmp_path, "check", "1.patch", "2.patch", "--tree", real_tree.path, "--json", *ONLY)
     found = json.loads(done.out)["patches"]
     assert (done.code, done.err, len(found)) == (0, "", 2)
     details = [p["models"][0]["functions"][0] for p in found]
@@ -251,7 +261,7 @@ def test_a_series_gives_one_report_a_patch(real_tree: Tree, tmp_path: Path):
 def test_json_has_before_and_after_and_standard_input_is_read(tree_61: Tree, tmp_path: Path):
     old = tree_61.text(FAIR)
     patch = diff(old, edited(old, NAME, (GUARD, "")))
-    done = run(tmp_path, "check", "-", "--tree", tree_61.path, "--json", "--set", "ratio=4", stdin=patch)
+    done = run(tmp_path, "check", "-", "--tree", tree_61.path, "--json", *ONLY, "--set", "ratio=4", stdin=patch)
     assert (done.code, done.err) == (0, "")
     part = json.loads(done.out)["patches"][0]["models"][0]
     row = next(p for p in part["properties"] if p["property"] == "bounded_wait")
@@ -400,7 +410,7 @@ def test_commits_and_ranges_of_a_repository_are_checked_on_their_parents(check, 
     git("commit", "-qam", "put it back")
     for spec, code, subjects in (("HEAD~1", 0, ["drop the guard"]), ("HEAD", 1, ["put it back"]),
                                  ("HEAD~2..HEAD", 1, ["drop the guard", "put it back"])):
-        done = subprocess.run([sys.executable, "-m", "schedproof", "check", spec, "--tree", str(repository), "--json"],
+        done = subprocess.run([sys.executable, "-m", "schedproof", "check", spec, "--tree", str(repository), "--json", *ONLY],
                               cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (code, "")
         assert [p["subject"] for p in json.loads(done.stdout)["patches"]] == subjects

@@ -476,7 +476,7 @@ def test_more_idiom(make_tree: MakeTree, code: str, expected: list[str]):
     ("int f(struct kvm_vcpu *v) { return ((struct node *)v)->state; }", "a pointer to struct kvm_vcpu used as one"),
     ("void f(struct node *n) { pv_wait(&n->lock, 3); }", "a pointer to struct lock used as one to int"),
     ("int f(struct kvm *kvm) { return xa_load(&kvm->other, 1) == 0; }", "field other|xarray"),
-    ("int f(void) { return __this_cpu_read(other); }", "the CPU that runs this"),
+    ("int f(void) { return __this_cpu_read(other); }", "per-CPU variable"),
     ("int f(void) { return sysctl_c; }", "global variable or unknown name sysctl_c"),
 ])
 def test_more_idiom_refused(make_tree: MakeTree, code: str, message: str):
