@@ -37,6 +37,7 @@ class Ended:
         return {line.split()[0]: line.split()[1:] for line in self.out.splitlines()
                 if re.match(r"  [a-z_]+ +(proved|refuted|unknown|vacuous)\b", line)}
 
+
 ONLY = ("--model", "quota_reweight")          # most of these tests are about one model: the others take their time
 
 def run(folder: Path, *words: str | Path, stdin: str = "") -> Ended:
@@ -410,7 +411,8 @@ def test_commits_and_ranges_of_a_repository_are_checked_on_their_parents(check, 
     git("commit", "-qam", "put it back")
     for spec, code, subjects in (("HEAD~1", 0, ["drop the guard"]), ("HEAD", 1, ["put it back"]),
                                  ("HEAD~2..HEAD", 1, ["drop the guard", "put it back"])):
-        done = subprocess.run([sys.executable, "-m", "schedproof", "check", spec, "--tree", str(repository), "--json", *ONLY],
+        words = ("check", spec, "--tree", str(repository), "--json", *ONLY)
+        done = subprocess.run([sys.executable, "-m", "schedproof", *words],
                               cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (code, "")
         assert [p["subject"] for p in json.loads(done.stdout)["patches"]] == subjects
