@@ -107,8 +107,7 @@ class CheckReport:
         if "worse" in changes:
             return VIOLATED
         # A model without properties has no rows; nothing is asked of it, but what was not read is not decided either.
-        unread = any(f.status not in ("equal", "invisible", "differs") for m in self.models if not m.rows
-                     for f in m.functions)
+        unread = any(f.status in ("not_read", "not_covered") for m in self.models if not m.rows for f in m.functions)
         if "undecided" in changes or unread:
             return UNDECIDED
         return OK
@@ -191,7 +190,7 @@ class _Check:
         fields = added_fields(self.before, self.after, model, self.touched.values(), self.config)
         near = self.near(model, old)
         new = read_model(self.after, with_fields(model, dict.fromkeys(fields)), self.config, self.kept(old, near))
-        side = _Sides(model, variant, old, new, fields)
+        side = _Sides(model, variant, old, new, fields, bool(properties))
         functions = [self.function(f, side, near.get(f, frozenset())) for f in old]
         touched = (*(f for f in functions if f is not None), *(self.fixed(model, near) if properties else ()),
                    *self.strangers(side))
@@ -290,6 +289,8 @@ class _Check:
                 return self.equal[name]
             if read.status != "read":
                 return FunctionChange(name, read.file, "not_read", f"{when} the patch: {read.reason}", via)
+        if not side.asked and name not in self.changed:
+            return FunctionChange(name, new.file, "unknown", "not compared: no property is about it", via)
         self.progress(f"{name}: comparing before and after")
         programs = side.models[1].programs
         found = compare(side.instance, Side(name, {**programs, **old.programs}),
@@ -390,8 +391,8 @@ class _Sides:
     """One model before and after: what was read, and the fields that are new."""
 
     def __init__(self, model: Any, variant: str, old: Mapping[str, Read], new: Mapping[str, Read],
-                 fields: Iterable[Added]):
-        self.model, self.old, self.new = model, old, new
+                 fields: Iterable[Added], asked: bool):
+        self.model, self.old, self.new, self.asked = model, old, new, asked
         self.both = [f for f in old if old[f].status == new[f].status == "read"]
         programs = list(taken((new[f] for f in self.both), model).values())
         self.fields = used(fields, programs)
