@@ -149,8 +149,8 @@ class Arena:
         """Each combination of objects for the pointers, unknown numbers for the rest."""
         options: list[list[tuple[t.Value, str]]] = []
         for i, param in enumerate(a.params):
-            ctype = next((p.types[i] for p in (b, a) if i < len(p.types) and p.types[i] is not None), None)
-            options.append(self._options(param, ctype))
+            ctypes = [p.types[i] for p in (b, a) if i < len(p.types) and p.types[i] is not None]
+            options.append(self._options(param, _widest([c for c in ctypes if c is not None])))
         for chosen in itertools.product(*options):
             yield [v for v, _ in chosen], ", ".join(text for _, text in chosen)
 
@@ -328,6 +328,14 @@ class Outside(Executor):
             path.heap[key] = self.within(left, self.bounds.ranges.get(self.world.name(key), (None, None)))
         number = ctype is not None and not ctype.struct
         return self.within(made("return", z3.IntSort()), (ctype.low, ctype.high) if ctype and number else (None, None))
+
+
+def _widest(ctypes: Sequence[CType]) -> CType | None:
+    """A type that has all values of some types, for an argument that each of them is given after conversion."""
+    if not ctypes or any(c.struct for c in ctypes):
+        return ctypes[0] if ctypes else None
+    known = [c for c in ctypes if all(c.low <= o.low and o.high <= c.high for o in ctypes)]
+    return known[0] if known else CType("any", 2 * max(c.bits for c in ctypes), True)
 
 
 def _blocked(program: s.Program) -> s.Program:

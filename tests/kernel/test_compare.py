@@ -178,3 +178,17 @@ def test_a_hard_product_is_decided_or_given_up_but_never_wrong(make_tree):
     found = asked(make_tree, "unsigned long t = b->size, u = n; return (t + u) * (t + u);",
                   "unsigned long t = b->size, u = n; return t * t + 2 * t * u + u * u;")
     assert found.answer in ("equal", "unknown")
+
+
+@pytest.mark.parametrize(("before", "after", "body", "answer"), [
+    ("long n", "int n", "b->wide = n; return 0;", "differs"), ("int n", "long n", "b->wide = n; return 0;", "differs"),
+    ("int n", "bool n", "b->wide = n; return 0;", "differs"), ("u64 n", "u32 n", "return n;", "differs"),
+    ("int n", "unsigned int n", "return n > 0;", "differs"), ("int n", "bool n", "return n != 0;", "equal"),
+    ("int n", "unsigned int n", "return n & 7;", "equal")])
+def test_a_parameter_of_another_type_can_have_the_values_of_both(make_tree, before: str, after: str, body: str,
+                                                                 answer: str):
+    left, right = sides(make_tree, *(text(body).replace("int n)", f"{p})") for p in (before, after)))
+    found = compare(Boxes.variant("v1"), left, right)
+    assert found.answer == answer, found
+    if answer == "differs":
+        assert really_differs(Boxes.variant("v1"), left, right, found), found
