@@ -19,6 +19,7 @@ from schedproof.lang.ctypes import BOOL, CType
 from schedproof.lang.execute import Executor
 from schedproof.lang.normal import cutting
 from schedproof.lang.paths import Heap, Path
+from schedproof.lang.rewrite import with_reasons, without_places
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.domains import Domain, Int
 from schedproof.model.grain import grained
@@ -78,7 +79,7 @@ class Arena:
         self.instance, self.spans, self.narrowed = instance, spans, False
         self.boundary = instance.model.vocabulary.boundary - {left.name}
         self.types = field_types(left.programs) | field_types(right.programs)
-        programs = [grained(side.programs, instance.model) for side in (left, right)]
+        programs = [grained(p, instance.model) for p in (left.programs, _apart(left, right, self.boundary))]
         cuts = frozenset().union(*(cutting(p) for p in programs))
         self.blocking = self.boundary & cuts             # callees in which a step ends
         self.pure = frozenset(n for n in self.boundary - cuts if all(_without_effect(n, p) for p in programs))
@@ -149,8 +150,8 @@ class Arena:
         """Each combination of objects for the pointers, unknown numbers for the rest."""
         options: list[list[tuple[t.Value, str]]] = []
         for i, param in enumerate(a.params):
-            ctype = next((p.types[i] for p in (b, a) if i < len(p.types) and p.types[i] is not None), None)
-            options.append(self._options(param, ctype))
+            ctypes = [p.types[i] for p in (b, a) if i < len(p.types) and p.types[i] is not None]
+            options.append(self._options(param, _widest([c for c in ctypes if c is not None])))
         for chosen in itertools.product(*options):
             yield [v for v, _ in chosen], ", ".join(text for _, text in chosen)
 
@@ -328,6 +329,43 @@ class Outside(Executor):
             path.heap[key] = self.within(left, self.bounds.ranges.get(self.world.name(key), (None, None)))
         number = ctype is not None and not ctype.struct
         return self.within(made("return", z3.IntSort()), (ctype.low, ctype.high) if ctype and number else (None, None))
+
+
+def _widest(ctypes: Sequence[CType]) -> CType | None:
+    """A type that has all values of some types, for an argument that each of them is given after conversion."""
+    if not ctypes or any(c.struct for c in ctypes):
+        return ctypes[0] if ctypes else None
+    known = [c for c in ctypes if all(c.low <= o.low and o.high <= c.high for o in ctypes)]
+    return known[0] if known else CType("any", 2 * max(c.bits for c in ctypes), True)
+
+
+def _apart(left: Side, right: Side, boundary: frozenset[str]) -> Mapping[str, s.Program]:
+    """The right side's programs, in which an ignored field that was written has a value of that side alone.
+
+    What was written is not kept, so such a value is one and the same on both sides only where all of their text is.
+    """
+    sides = [{n: side.programs[n] for n in reached(side, boundary)} for side in (left, right)]
+    written = {n: frozenset(p.dropped) for both in sides for n, p in both.items() if p.dropped}
+    if not written or _text(left, sides[0]) == _text(right, sides[1]):
+        return right.programs
+    loops = {n for n, p in sides[1].items() if any(isinstance(x, s.While | s.For) for x in s.statements(p.body))}
+    found = dict(right.programs)
+    for name, program in sides[1].items():
+        before = frozenset().union(*(f for n, f in written.items() if n != name or name in loops), frozenset())
+        found[name] = with_reasons(program, lambda why, before=before: f"{why}, behind a write"  # type: ignore[misc]
+                                   if _after(why, before) else why)
+    return found
+
+
+def _after(why: str, written: frozenset[str]) -> bool:
+    """Whether what is not modelled may have been written before, by the function itself or by one of ``written``."""
+    path, _, owner = why.partition(" of ")
+    above = (path[:i] for i in range(1, len(path) + 1) if path[i:i + 1] in ("", "."))
+    return why.endswith(" writes") or any(f"{part} of {owner}" in written for part in above)
+
+
+def _text(side: Side, programs: Mapping[str, s.Program]) -> list[tuple[bool, s.Program]]:
+    return [(n == side.name, without_places(p)) for n, p in sorted(programs.items())]
 
 
 def _blocked(program: s.Program) -> s.Program:

@@ -192,11 +192,12 @@ class _Check:
         new = read_model(self.after, with_fields(model, dict.fromkeys(fields)), self.config, self.kept(old, near))
         side = _Sides(model, variant, old, new, fields, bool(properties))
         functions = [self.function(f, side, near.get(f, frozenset())) for f in old]
-        touched = (*(f for f in functions if f is not None), *(self.fixed(model, near) if properties else ()),
-                   *self.strangers(side))
-        if not properties and not self.changed & model.vocabulary.outside:
+        fixed, strangers = list(self.fixed(model, near)), list(self.strangers(side))
+        touched = (*(f for f in functions if f is not None), *(fixed if properties else ()), *strangers)
+        if not properties and not fixed and not strangers and not self.changed & model.vocabulary.outside:
+            # Only what is equal in every word: what this model ignores may mean something to another one.
             self.equal |= {f.function: replace(f, detail=f.detail or f"as {name} reads it") for f in touched
-                           if f.status in ("equal", "invisible")}
+                           if f.status == "equal"}
         if not touched:
             return None
         subjects = tuple(Subject(m, variant, tree, reads, taken((reads[f] for f in side.both), model), self.config)

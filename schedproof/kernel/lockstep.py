@@ -43,7 +43,7 @@ from schedproof.kernel.stepping import (
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.ctypes import BOOL, CType
-from schedproof.lang.paths import UNSURE, CutRecord, Result, SitePath
+from schedproof.lang.paths import CutRecord, Result, SitePath, unsure
 from schedproof.model.grain import local_types
 from schedproof.model.threads import site_name
 
@@ -161,7 +161,7 @@ class Walk:
                 frames.append({})
                 continue
             alive = self.live[side][program, ordinal]
-            frames.append({n: t.simplify(saved[n]) for n in sorted(alive) if n in saved and saved[n] is not UNSURE})
+            frames.append({n: t.simplify(saved[n]) for n in sorted(alive) if n in saved and not unsure(saved[n])})
         return Outcome(record.guard, record.heap, record.site, tuple(frames), callee, args)
 
     # ------------------------------------------------------------------------------------------- next pairs

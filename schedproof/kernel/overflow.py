@@ -14,7 +14,7 @@ from typing import Literal
 
 import z3
 
-from schedproof.errors import InputError
+from schedproof.errors import InputError, NotExecutable
 from schedproof.kernel.arena import Arena, Outside, Side
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
@@ -95,7 +95,9 @@ def overflows(instance: Instance, side: Side, ranges: Mapping[str, tuple[int, in
 def _of(arena: Arena, side: Side, args: list[t.Value]) -> Iterator[Overflow]:
     watcher = _Watcher(arena.worlds[0], arena.ranges, splits=False)
     watcher.noted = []
-    watcher.run(side.name, args, arena.heap)
+    if watcher.run(side.name, args, arena.heap).cuts:      # what stands behind a cut was not looked at
+        loc = side.programs[side.name].loc
+        raise NotExecutable(loc.file, loc.line, f"{side.name} is not atomic")
     for noted in watcher.noted:
         outside = t.or_(t.compare("<", noted.exact, noted.ctype.low), t.compare(">", noted.exact, noted.ctype.high))
         asked = t.simplify(t.and_(noted.when, outside))

@@ -12,6 +12,7 @@ from schedproof.kernel import layout
 from schedproof.kernel.declared import PER_CPU, Embedded, Odd, Types
 from schedproof.kernel.values import Value, arithmetic, as_number, constant, convert, truth
 from schedproof.lang.ctypes import INT, U8, U16, UINT, ULONG, CType, pointer, usual
+from schedproof.lang.rewrite import without_places
 from schedproof.lang.syntax import Assign, Binary, Cond, Const, Do, Expr, Free, Load, Loc, Local, Stmt, Store
 from schedproof.model.domains import Bool, Constant, Domain, Enum, Link, Pointer
 from schedproof.model.vocabulary import Declared, Vocabulary, fields_of, universes_of, vocabulary_of
@@ -95,6 +96,7 @@ class Memory:
     def __init__(self, words: Words, types: Types, fresh: Callable[[], str]):
         self.words, self.types, self.fresh = words, types, fresh
         self.dropped: dict[tuple[str, str], int] = {}  # ignored field -> writes of it so far
+        self.given: list[str] = []                     # what these writes have written
         self.pins: dict[str, tuple[str, str]] = {}     # local pointer -> (struct, member) that it points to
 
     def declared_type(self, place: FieldPlace, loc: Loc) -> Any:
@@ -209,6 +211,7 @@ class Memory:
             prefix = self.words.vocabulary.ignored(place.owner, place.path)
             if prefix is not None:
                 self.dropped[place.owner, prefix] = self.dropped.get((place.owner, prefix), 0) + 1
+                self.given.append(repr(without_places(value.expr)))
                 return ()
             self._undeclared(place, loc)
             raise NotExecutable(loc.file, loc.line, f"write to {place}, which is fixed in the model")

@@ -161,7 +161,8 @@ class Reader:
             result = pointer(self._inside[known][0])
         return Program(name=known, params=tuple(params), body=body, loc=Loc(piece.file, self._line(piece)),
                        kind="kernel", source=piece.file, types=tuple(ctypes), result=result,
-                       language="c"), macros
+                       language="c", dropped=tuple(sorted(f"{path} of {owner}" for owner, path in work.memory.dropped)),
+                       text=" ".join((piece.text, *work.memory.given)) if work.memory.dropped else ""), macros
 
     def _converted(self, code: p.Code, name: str, types: Types) -> CType | None:
         """What a ``void *`` parameter points to: the one struct to whose pointers the function converts it.

@@ -21,7 +21,7 @@ import z3
 from schedproof.lang import syntax as s
 from schedproof.lang import terms as t
 from schedproof.lang.normal import live_after
-from schedproof.lang.paths import UNSURE, CutRecord, Heap, Result, SitePath
+from schedproof.lang.paths import UNSURE, CutRecord, Heap, Result, SitePath, unsure
 from schedproof.lang.world import World, is_site
 
 Frames = tuple[Mapping[str, t.Value], ...]
@@ -67,7 +67,7 @@ class Half:
 
     def saved(self, record: CutRecord) -> Frames:
         """The locals of a head that are read behind it."""
-        return tuple({n: v for n, v in frame.items() if n in self.live[place]}
+        return tuple({n: UNSURE if unsure(v) else v for n, v in frame.items() if n in self.live[place]}
                      for place, frame in zip(record.site, record.saved, strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from schedproof.lang import syntax as s
 from schedproof.lang.ctypes import CType
@@ -33,7 +33,17 @@ def renamed(program: s.Program, names: Mapping[str, str]) -> s.Program:
     return made
 
 
-def without_places(program: s.Program) -> s.Program:
+Node = TypeVar("Node", s.Program, s.Expr)
+
+
+def without_places(program: Node) -> Node:
     """The program as if it stood nowhere: what two versions of a text have in common when only lines moved."""
-    made: s.Program = _mapped(program, lambda node: s.NOWHERE if isinstance(node, s.Loc) else node)
+    made: Node = _mapped(program, lambda node: s.NOWHERE if isinstance(node, s.Loc) else node)
+    return made
+
+
+def with_reasons(program: s.Program, change: Callable[[str], str]) -> s.Program:
+    """The program with other words for what is not modelled."""
+    made: s.Program = _mapped(program, lambda node: replace(node, why=change(node.why)) if isinstance(node, s.Free)
+                              else node)
     return made

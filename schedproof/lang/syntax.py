@@ -9,7 +9,7 @@ in their universe, ``NULL`` is -1; enumerators are codes that are unique within 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from schedproof.lang.ctypes import CType
@@ -257,6 +257,8 @@ class Program:
     result: CType | None = None
     language: Literal["python", "c"] = "python"
     domains: tuple[tuple[str, object], ...] = ()   # declared domains of locals that live across a cut
+    dropped: tuple[str, ...] = field(default=(), repr=False)     # ignored fields that C writes: "stamp of struct box"
+    text: str = field(default="", repr=False)      # with such writes, the text: they are no statements
 
     def with_body(self, body: tuple[Stmt, ...]) -> Program:
         return replace(self, body=body)
@@ -276,8 +278,8 @@ def blocks(statement: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 def own_expressions(node: Stmt | Expr) -> Iterator[Expr]:
     """The expressions directly inside a statement or an expression, in order of evaluation."""
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for part in fields(node):
+        value = getattr(node, part.name)
         if isinstance(value, Expr):
             yield value
         elif isinstance(value, tuple):

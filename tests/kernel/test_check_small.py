@@ -13,6 +13,7 @@ from schedproof.commands._common import Options
 from schedproof.kernel import Tree
 from schedproof.kernel.check import check
 from schedproof.kernel.patch import parse_patches
+from schedproof.model import Bool, Model, Object, Vocabulary
 from tests.kernel.gate import DEEP, FILE, FILES, HEADER, SUITE, Done, Gates, gates, patch_of, swapped
 
 __all__ = ["gates"]
@@ -413,3 +414,29 @@ def test_a_class_without_properties_tells_only_what_no_other_one_does(gates: Gat
         (report,) = check(patches, Tree(gates.tree), {"gate": asked}, Options())
         assert [len(p.rows) for p in report.models] == rows
         assert all(f.status == "differs" for p in report.models for f in p.functions)
+
+
+class Reads(Model):
+    """Reads a function that ``gate`` has no word for, and ignores what ``gate`` follows."""
+
+    gate = Object("struct gate", "g")
+    open = Bool(per=gate, c="open", init=True)
+    releases = {"v6.1": {}}
+    functions = {"gate_refill": FILE}
+    vocabulary = Vocabulary(ignore={("struct gate", "level"): "nobody asks", ("struct gate", "count"): "no counting"})
+
+
+@pytest.mark.parametrize(("after", "told"), [("\tg->open = 1;\n", "equal"), (OPENS + "\tg->count = 3;\n", "not_read")])
+def test_what_another_class_calls_invisible_does_not_count_as_equal(gates: Gates, after: str, told: str):
+    level = "\tg->level = 1;\n"
+    files = {**FILES, FILE: swapped(FILES[FILE], (OPENS, OPENS + level)),
+             HEADER: swapped(FILES[HEADER], (MEMBER, MEMBER + "\tint level;\n"))}
+    gates.write(files)
+    registry.use_suite(SUITE)
+    (model,) = registry.model_classes("gate")
+    patches = parse_patches(patch_of({FILE: swapped(files[FILE], (OPENS, after))}, files))
+    asked = {"reads": (Reads, []), "gate": (model, registry.properties("gate"))}
+    (report,) = check(patches, Tree(gates.tree), asked, Options())
+    part = next(p for p in report.models if p.model == "gate")
+    assert [(f.function, f.status) for f in part.functions] == [("gate_refill", told)]
+    assert report.code == (0 if told == "equal" else 3)

@@ -178,3 +178,39 @@ def test_a_hard_product_is_decided_or_given_up_but_never_wrong(make_tree):
     found = asked(make_tree, "unsigned long t = b->size, u = n; return (t + u) * (t + u);",
                   "unsigned long t = b->size, u = n; return t * t + 2 * t * u + u * u;")
     assert found.answer in ("equal", "unknown")
+
+
+@pytest.mark.parametrize(("before", "after", "body", "answer"), [
+    ("long n", "int n", "b->wide = n; return 0;", "differs"), ("int n", "long n", "b->wide = n; return 0;", "differs"),
+    ("int n", "bool n", "b->wide = n; return 0;", "differs"), ("u64 n", "u32 n", "return n;", "differs"),
+    ("int n", "unsigned int n", "return n > 0;", "differs"), ("int n", "bool n", "return n != 0;", "equal"),
+    ("int n", "unsigned int n", "return n & 7;", "equal")])
+def test_a_parameter_of_another_type_can_have_the_values_of_both(make_tree, before: str, after: str, body: str,
+                                                                 answer: str):
+    left, right = sides(make_tree, *(text(body).replace("int n)", f"{p})") for p in (before, after)))
+    found = compare(Boxes.variant("v1"), left, right)
+    assert found.answer == answer, found
+    if answer == "differs":
+        assert really_differs(Boxes.variant("v1"), left, right, found), found
+
+
+WRITES = HEAD + "\nstatic void set(struct box *b, u64 v)\n{\n\tb->stamp = v;\n}\n"
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("b->stamp = 1; b->wide = b->stamp; return 0;", "b->stamp = 0; b->wide = b->stamp; return 0;"),
+    ("b->stamp = 1; if (b->stamp) note(b, 1); return 0;", "b->stamp = 0; if (b->stamp) note(b, 1); return 0;"),
+    ("b->wide = b->stamp; return 0;", "set(b, 7); b->wide = b->stamp; return 0;"),
+    ("set(b, 0); return b->stamp;", "set(b, 7); return b->stamp;"),
+    ("int i; for (i = 0; i < 2; i++) { b->wide = b->stamp; b->stamp = 1; } return 0;",
+     "int i; for (i = 0; i < 2; i++) { b->wide = b->stamp; b->stamp = 2; } return 0;"),
+])
+def test_an_ignored_field_that_was_written_is_not_the_same_on_both_sides(make_tree, before: str, after: str):
+    left, right = sides(make_tree, text(before, WRITES), text(after, WRITES))
+    assert compare(Boxes.variant("v1"), left, right).answer == "unknown"
+    assert compare(Boxes.variant("v1"), right, right).answer == "equal"
+
+
+def test_an_ignored_field_before_it_is_written_is_the_same_on_both_sides(make_tree):
+    left, right = sides(make_tree, *(text(f"b->wide = n - b->stamp; b->stamp = {v}; return 0;") for v in ("n", "n+1")))
+    assert compare(Boxes.variant("v1"), left, right).answer == "equal"

@@ -130,3 +130,11 @@ def test_a_loop_in_a_helper(make_tree: Make):
     assert found.answer == "differs"
     assert (really_differs(INSTANCE, one, other, found)
             or differs_with_some_callees(INSTANCE, one, other, found)), found
+
+
+def test_a_local_without_a_value_on_some_path_to_a_head_is_never_a_crash(make_tree: Make):
+    """It is set only where ``n``; the value is read behind the head of a loop."""
+    one, other = (side(make_tree, f"\tint x{x}; if (n) x = 1;\n\tfor (;;) {{ if (c->flag) return x; others(); }}")
+                  for x in ("", " = 1"))
+    assert compare(INSTANCE, one, other).answer == "unknown"
+    assert compare(INSTANCE, other, other).answer == "equal"

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from schedproof.errors import ModelError
+from schedproof.errors import ModelError, NotExecutable
 from schedproof.kernel import Tree
 from schedproof.kernel.compare import Comparison, Side, compare
 from schedproof.kernel.conform import conform
 from schedproof.kernel.functions import read_function, with_c
+from schedproof.kernel.overflow import overflows
 from schedproof.model import Bool, Model, Object, Range, Vocabulary, block, environment, kernel, step, thread
 from schedproof.suite.models.directed_yield import KVM, DirectedYield
 from tests.kernel.smallc import edited
@@ -380,3 +381,12 @@ def test_a_local_of_c_without_a_domain_says_what_to_declare(real_tree: Tree):
         assert c.transitions
     assert error.value.file == KVM and error.value.line > 0
     assert 'locals = {("kvm_vcpu_on_spin", "i"): Range(low, high)}' in error.value.hint
+
+
+@pytest.mark.parametrize("grain", ["blocking", "interruptible"])
+def test_what_overflows_behind_a_cut_is_not_passed_over(make_tree, grain: str):
+    """Nothing was said of the product, as if it always fitted."""
+    body = "\twait_for(x);\n\tx->total = x->first * 20000000;\n\treturn 0;"
+    found = side(boxes(grain), make_tree({FILE: text(body)}), text(body))
+    with pytest.raises(NotExecutable, match="f is not atomic"):
+        overflows(boxes(grain).variant("v1"), found, {})
