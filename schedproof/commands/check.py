@@ -85,7 +85,24 @@ def refuse_unknown(args: argparse.Namespace, models: dict[str, Any]) -> None:
 
     if args.engine not in ("auto", *engines()):
         raise InputError(f"unknown engine '{args.engine}': known are auto, {', '.join(engines())}")
+    every = {key: value for name in models for key, value in registry.parameters_of(name).items()}
     for setting in args.settings:
         known = [name for name in models if setting[0] in registry.parameters_of(name)]
-        for name in known or list(models)[:1]:
+        if not known:
+            raise registry.unknown("parameter", setting[0], every)
+        for name in known:
             check_settings(name, [setting], registry.parameters_of(name))
+    if args.variant is not None:
+        refusals = [why for name in models for model in registry.model_classes(name)
+                    if (why := refusal(model, args.variant))]
+        if len(refusals) == sum(len(registry.model_classes(name)) for name in models):
+            raise InputError(next((why for why in refusals if "did you mean" in why), refusals[0]))
+
+
+def refusal(model: Any, variant: str) -> str:
+    """Why a model has no such variant; empty where it has. A variant is meant for those models that know it."""
+    try:
+        model.settings(variant)
+    except InputError as error:
+        return str(error)
+    return ""

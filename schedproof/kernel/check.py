@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from schedproof.errors import InputError
 from schedproof.kernel.added import Added, added_fields, domain_of, never_set, set_elsewhere, used, with_fields
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.config import DEFAULT, Config
@@ -180,8 +181,7 @@ class _Check:
 
     def model(self, name: str, model: Any, properties: Sequence[Property]) -> ModelCheck | None:
         """The part of one model, or None when the patch touches nothing that it stands for."""
-        variant = self.variant or release_for(model, self.before)
-        model.settings(variant)
+        variant = self.variant if self.variant and _has(model, self.variant) else release_for(model, self.before)
         if not self.changed and not self.comments or not self.concerns(model):
             return None
         self.progress(f"{name}: reading {self.before.label}")
@@ -386,6 +386,14 @@ class _Check:
                 sides.append(decide_on(subject, prop, params, self.options))
             found.append(Row(prop, sides[0][1], sides[1][1], (sides[0][0], sides[1][0])))
         return tuple(found)
+
+
+def _has(model: Any, variant: str) -> bool:
+    try:
+        model.settings(variant)
+    except InputError:
+        return False
+    return True
 
 
 class _Sides:

@@ -161,12 +161,12 @@ def test_a_modelled_function_that_is_not_read_is_undecided_and_named(check, real
 
 
 def test_what_another_model_proves_equal_is_equal(real_tree: Tree, tmp_path: Path):
-    """quota_reweight cannot read update_curr(); quota_functions can, and a change of it that is none is none there."""
+    """quota_reweight cannot read calc_delta_fair(); quota_functions can, and proves that nothing changes."""
     old = real_tree.text(FAIR)
-    (tmp_path / "one.patch").write_text(diff(old, edited(old, "update_curr", (r"\}\n\Z", ";\n}\n"))))
+    (tmp_path / "one.patch").write_text(diff(old, edited(old, "calc_delta_fair", (r"\}\n\Z", ";\n}\n"))))
     done = run(tmp_path, "check", "one.patch", "--tree", real_tree.path)
     assert (done.code, done.err) == (0, "") and not done.rows
-    assert "update_curr() in kernel/sched/fair.c: equal, proved" in done.out and "not read" not in done.out
+    assert "calc_delta_fair() in kernel/sched/fair.c: equal, proved" in done.out and "not read" not in done.out
 
 
 @pytest.mark.parametrize(("steps", "construct"), [
