@@ -95,11 +95,15 @@ class _Proof:
             if answer == z3.unsat:
                 return self._based(k)
             if answer == z3.unknown or self.left is not None and self.left <= 0:
-                return self.unknown(f"Z3 gave up at the step of {k}-induction")
+                return self._undecided(f"Z3 gave up at the step of {k}-induction")
+        return self._undecided(f"it is not k-inductive for any k up to {self.engine.depth}")
+
+    def _undecided(self, why: str) -> Verdict:
+        """Without a proof: a run that breaks it, if there is a short one."""
+        if self.left is not None and self.left <= 0:
+            return self.unknown(why)
         found = self._base(self.engine.depth)
-        if isinstance(found, Refuted):
-            return found
-        return self.unknown(f"it is not k-inductive for any k up to {self.engine.depth}, and {found.reason}")
+        return found if isinstance(found, Refuted) else self.unknown(f"{why}, and {found.reason}")
 
     def _step(self, run: Unrolling, k: int) -> z3.CheckSatResult:
         """Whether ``k`` good states can be followed by a bad one: unsat is a proof."""
