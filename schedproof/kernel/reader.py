@@ -85,7 +85,8 @@ class Reader:
         except Absent:
             raise NotExecutable(loc.file, loc.line, f"call of {name}: no definition in the tree") from None
         signature = self.signature(name, where)
-        assert signature is not None
+        if signature is None:
+            raise NotExecutable(loc.file, loc.line, f"call of {name}: its header cannot be read")
         owner, member, maybe = self._inside.get(program.name, ("", "", False))
         return program.name, replace(signature, owner=owner, inner=member, maybe=maybe,
                                      within=self._lies_in[program.name])
