@@ -18,7 +18,7 @@ from schedproof.kernel.atomics import Builtin, atomic_set, count, target
 from schedproof.kernel.declared import U128, Embedded
 from schedproof.kernel.elements import around
 from schedproof.kernel.expressions import Expressions
-from schedproof.kernel.places import LocalPlace
+from schedproof.kernel.places import FieldPlace, LocalPlace
 from schedproof.kernel.preprocess import Macro
 from schedproof.kernel.values import Value
 from schedproof.lang.ctypes import CHAR, INT, LONG, S16, UINT, ULONG, CType, pointer, usual
@@ -204,7 +204,8 @@ def _container(e: Expressions, node: Node, args: Sequence[Node], used: bool) -> 
     else:
         # A pointer that came from outside: right when it points to what that member is, and to nothing else.
         fine = (value.ctype is not None and value.is_pointer and not e.words.deals_with(value.ctype.struct)
-                and e.types.field(struct, member) == Embedded(value.ctype.struct))
+                and e.memory.declared_type(FieldPlace(value.expr, struct, member), e.loc(node))
+                == Embedded(value.ctype.struct))
         if fine and isinstance(value.expr, Local):
             e.lies_in(value.expr.name, struct, member)
     if not fine or struct not in e.words.universes:

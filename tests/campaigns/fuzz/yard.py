@@ -139,7 +139,9 @@ typedef struct { s64 counter; } atomic64_t;
 #define max_t(t, a, b) ({ t _x = (a); t _y = (b); _x > _y ? _x : _y; })
 #define min_t(t, a, b) ({ t _x = (a); t _y = (b); _x < _y ? _x : _y; })
 #define clamp_t(t, v, l, h) ({ t _v = (v); t _l = (l); t _h = (h); _v >= _h ? _h : (_v <= _l ? _l : _v); })
-#define abs(x) _Generic((x) + 0, long: labs_, unsigned long: labs_, default: iabs_)(x)
+#define abs(x) _Generic((x), u8: abs8_, u16: abs16_, long: labs_, unsigned long: labs_, default: iabs_)(x)
+static inline int abs8_(s8 x) { return x < 0 ? -x : x; }
+static inline int abs16_(s16 x) { return x < 0 ? -x : x; }
 static inline int iabs_(int x) { return x < 0 ? -x : x; }
 static inline long labs_(long x) { return x < 0 ? -x : x; }
 #define likely(x) __builtin_expect(!!(x), 1)
