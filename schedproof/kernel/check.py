@@ -152,11 +152,16 @@ def check(patches: Sequence[Patch], tree: Tree, models: Mapping[str, Asked | lis
 
 
 def _once(parts: Sequence[tuple[ModelCheck, bool]]) -> tuple[ModelCheck, ...]:
-    """The parts of a report, each function in one of them: with verdicts, where a model has some (``True``)."""
+    """The parts of a report, each function in one of them: with verdicts, where a model has some (``True``).
+
+    A model without any leaves out as well what is touched only through functions that another one tells of.
+    """
     known = {f.function for part, verdicts in parts for f in part.functions if verdicts and f.status != "not_read"}
     found: list[ModelCheck] = []
     for part, verdicts in parts:
-        kept = part.functions if verdicts else tuple(f for f in part.functions if f.function not in known)
+        kept = part.functions if verdicts else tuple(
+            f for f in part.functions if f.function not in known
+            and not (f.via and set(f.via) <= known and f.status not in ("not_read", "not_covered")))
         same = next((i for i, p in enumerate(found) if not verdicts and not p.rows and p.model == part.model), None)
         if same is not None:
             found[same] = replace(found[same], functions=(*found[same].functions, *kept))

@@ -160,6 +160,15 @@ def test_a_modelled_function_that_is_not_read_is_undecided_and_named(check, real
     assert "bounded_wait: the patch" not in done.flat                # it is about all
 
 
+def test_what_goes_through_a_function_that_is_told_is_not_told_again(tree_61: Tree, tmp_path: Path):
+    """entity_tick() of quota_functions runs update_cfs_group(), of which quota_reweight has the verdicts."""
+    old = tree_61.text(FAIR)
+    (tmp_path / "one.patch").write_text(diff(old, edited(old, NAME, (GUARD, ""))))
+    done = run(tmp_path, "check", "one.patch", "--tree", tree_61.path, "--json")
+    (part,) = json.loads(done.out)["patches"][0]["models"]
+    assert (done.code, part["model"], [f["function"] for f in part["functions"]]) == (0, "quota_reweight", [NAME])
+
+
 def test_what_another_model_proves_equal_is_equal(real_tree: Tree, tmp_path: Path):
     """quota_reweight cannot read calc_delta_fair(); quota_functions can, and proves that nothing changes."""
     old = real_tree.text(FAIR)
