@@ -14,7 +14,7 @@ from schedproof.kernel.compare import Comparison, Side, compare
 from schedproof.kernel.functions import read_function
 from schedproof.model.instance import Instance
 from schedproof.suite.models.pv_wait_early import PV, PvWaitEarly
-from tests.kernel.smallc import differs_with_some_callees, edited, really_differs, span
+from tests.kernel.smallc import edited, really_differs, span
 
 Steps = tuple[tuple[str, str], ...]
 Edit = tuple[str, Steps | Callable[[str], str]]
@@ -146,5 +146,4 @@ def test_equal(request: pytest.FixtureRequest, tree: str, name: str):
 def test_different(request: pytest.FixtureRequest, tree: str, name: str):
     found, instance, old, new = answered(request.getfixturevalue(tree), DIFFERENT[name])
     assert found.answer == "differs", found
-    assert (really_differs(instance, old, new, found)
-            or differs_with_some_callees(instance, old, new, found)), found
+    assert really_differs(instance, old, new, found), found

@@ -11,7 +11,7 @@ from schedproof.kernel import Tree
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.functions import read_function
 from schedproof.model import Model, Object, Range, Vocabulary, environment
-from tests.kernel.smallc import differs_with_some_callees, really_differs
+from tests.kernel.smallc import really_differs
 
 FILE = "kernel/a.c"
 HEAD = """\
@@ -108,8 +108,7 @@ def test_different(make_tree: Make, name: str):
     one, other = (side(make_tree, body) for body in DIFFERENT[name])
     found = compare(INSTANCE, one, other)
     assert found.answer == "differs", found
-    assert (really_differs(INSTANCE, one, other, found)
-            or differs_with_some_callees(INSTANCE, one, other, found)), found
+    assert really_differs(INSTANCE, one, other, found), found
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -128,8 +127,7 @@ def test_a_loop_in_a_helper(make_tree: Make):
     other = side(make_tree, body, helper.format("turns"))
     found = compare(INSTANCE, one, other)
     assert found.answer == "differs"
-    assert (really_differs(INSTANCE, one, other, found)
-            or differs_with_some_callees(INSTANCE, one, other, found)), found
+    assert really_differs(INSTANCE, one, other, found), found
 
 
 def test_a_local_without_a_value_on_some_path_to_a_head_is_never_a_crash(make_tree: Make):
