@@ -27,6 +27,7 @@ from schedproof.model.instance import Instance
 
 GROUND = 200_000           # of Z3's resource units, for a question in which every input is known
 SAMPLES = 200
+LOOKS = 400_000            # nodes of a question that are gone through again to make its input easier to read
 RANGES = "the declared ranges of the fields"
 REST = "everything else"   # the variable for all that neither side looks at: only a callee changes it
 RESULT = "result"          # the local that holds what a callee that blocked has returned
@@ -218,13 +219,20 @@ class Arena:
 
     def plain(self, asked: z3.BoolRef, constants: Mapping[str, z3.ExprRef],
                values: dict[str, int | bool]) -> dict[str, int | bool]:
-        """The input with numbers that are easier to read, as far as it goes on to show the difference."""
+        """The input with numbers that are easier to read, as far as it goes on to show the difference.
+
+        It is as good as before where the question is so large that there are not enough tries for all of them.
+        """
+        tries = LOOKS // t.nodes(asked)
         for name, value in values.items():
             low, high = self.ranges.get(name, (None, None))
             for small in sorted({0, 1, 2, low or 0}):
                 fits = (low is None or low <= small) and (high is None or small <= high)
                 if isinstance(value, bool) or abs(small) >= abs(value) or not fits:
                     continue
+                if tries <= 0:
+                    return values
+                tries -= 1
                 simpler = {**values, name: small}
                 if self._shows(asked, constants, simpler):
                     values = simpler

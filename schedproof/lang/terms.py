@@ -456,3 +456,15 @@ def constants_of(terms: Iterable[Value]) -> dict[str, z3.ExprRef]:
             found[term.decl().name()] = term
         stack += term.children()
     return found
+
+
+def nodes(term: z3.ExprRef) -> int:
+    """How many different terms it is made of."""
+    seen: set[int] = set()
+    stack = [term]
+    while stack:
+        top = stack.pop()
+        if top.get_id() not in seen:
+            seen.add(top.get_id())
+            stack += top.children()
+    return len(seen)

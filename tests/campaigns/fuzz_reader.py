@@ -341,6 +341,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.table:
         print(shown(json.loads(args.result.read_text())))
         return 0
+    if "PYTHONHASHSEED" not in os.environ:                    # the same seed gives the same inputs and answers
+        os.execve(sys.executable, [sys.executable, "-m", "tests.campaigns.fuzz_reader", *(words or sys.argv[1:])],
+                  {**os.environ, "PYTHONHASHSEED": "0"})
     coverage = _measuring()                                   # before the package is imported
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True,
                             check=False).stdout.strip() or "unknown"

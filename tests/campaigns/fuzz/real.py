@@ -104,7 +104,7 @@ class Subject:
     def pieces(self) -> list[tuple[int, int]]:
         """Lines of the functions in the file that it is made of: what gets damaged."""
         unit = sources(self.tree, DEFAULT).unit(self.file)
-        return [(p.line, p.last) for n in {*self.read.names, self.function} for p in unit.functions.get(n, [])]
+        return [(p.line, p.last) for n in sorted({*self.read.names, self.function}) for p in unit.functions.get(n, [])]
 
     def damaged(self, rng: random.Random) -> tuple[str, str]:
         """The file with one of these functions changed, and how hard."""
