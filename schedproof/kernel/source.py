@@ -25,7 +25,7 @@ LIKELY = ("kernel/sched/sched.h", "include/linux/sched.h", "include/linux/kvm_ho
           "arch/x86/include/asm/kvm_host.h", "include/linux/time64.h")
 
 _TOKENS = re.compile(r"""//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}();=]""")
-_CALL_LIKE = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_CALL_LIKE = re.compile(r"\b([A-Za-z_]\w*+)\s*+\(")
 _ATTRIBUTES = re.compile(r"__attribute__|__acquires|__releases|__must_hold|__cond_acquires|__printf|__scanf|__aligned"
                          r"|__section|__alloc_size|__no_kcsan|__diag_\w+|__bpf_\w+|__context__|_Static_assert")
 
@@ -135,7 +135,7 @@ class Unit:
 def _enumerators(done: Preprocessed) -> dict[str, tuple[str, str, int, int]]:
     """name -> (previous enumerator or "", its own expression or "", steps from there, line)."""
     found: dict[str, tuple[str, str, int, int]] = {}
-    for match in re.finditer(r"\benum\b\s*\w*\s*\{([^{}]*)\}", done.text):
+    for match in re.finditer(r"\benum\b\s*+\w*+\s*+\{([^{}]*)\}", done.text):
         previous, line = "", done.text.count("\n", 0, match.start()) + 1
         for item in _split_commas(match[1]):
             at = line

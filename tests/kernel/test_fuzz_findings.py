@@ -139,3 +139,14 @@ def test_a_loop_of_which_no_round_is_known_to_be_the_last_is_given_up_soon(make_
 def test_a_hint_is_a_long(make_tree: MakeTree, word: str):
     """It was an int, and the sum wrapped to 0."""
     assert value(make_tree, f"long f(int x)\n{{\n\treturn {word} + 4294967295u;\n}}\n", 1) == 1 << 32
+
+
+@pytest.mark.parametrize("long", ["x" * 200_000, " " * 200_000, "enum" + " " * 200_000, "f" + "\t" * 200_000])
+@pytest.mark.timeout(30)
+def test_a_long_run_of_one_character_takes_no_longer_than_its_length(make_tree: MakeTree, long: str):
+    """Each was searched through once for each of its characters: minutes."""
+    text = f"static int g(int x)\n{{\n\treturn x;\n}}\n{long}\nint f(int x)\n{{\n\treturn x + 1;\n}}\n"
+    try:
+        assert value(make_tree, text, 4) == 5
+    except NotExecutable as error:                 # a line of that sort is no C; a run of blanks is
+        assert long.strip(), error
