@@ -20,28 +20,56 @@ HELP = "which verdicts a patch changes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("patches", metavar="PATCH", nargs="+",
+    parser.add_argument("patches", metavar="PATCH", nargs="*",
                         help="a patch: mail, mailbox or diff; - for standard input; several are a series; or a commit "
                         "or a range A..B of the repository --tree")
-    parser.add_argument("--tree", metavar="DIR", required=True, help="the kernel tree that the patch applies to")
+    parser.add_argument("--tree", metavar="DIR", help="the kernel tree that the patch applies to")
     parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     parser.add_argument("--model", metavar="MODEL", help="only this model (default: all that the patch touches)")
-    parser.add_argument("--format", metavar="F", default="text", help="text (the default), mail or json")
+    parser.add_argument("--format", metavar="F", default="text", help="text (the default), mail, terse or json")
+    parser.add_argument("--terse", action="store_const", const="terse", dest="format", help="as checkpatch does: "
+                        "file:line: LEVEL: text, one line a finding; the same as --format terse")
+    parser.add_argument("--b4", action="store_true", help="check the one mail on standard input against the "
+                        "repository of the current folder, in the form that b4 prep --check asks for")
+    parser.add_argument("--b4-review", action="store_true", help="the same in the form that b4 review asks for")
+    parser.add_argument("--mailed", action="store_true", help="the patches are mails of commits of the git repository "
+                        "--tree: find out by their blobs which tree they stand on")
     parser.add_argument("-o", metavar="FILE", dest="out", type=Path, help="write there instead of standard output")
     no_cache(parser)
     common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from schedproof import registry
-    from schedproof.kernel.check import check
     from schedproof.report import formats, render
 
-    enter_suite(args)
+    if args.b4 or args.b4_review:
+        from schedproof.commands import _b4
+
+        if args.patches or args.rev:
+            raise InputError("--b4 takes the mail from standard input: leave out files, commits and --rev")
+        return _b4.run(args)
+    if not args.patches:
+        raise InputError("name a PATCH: a file, - for standard input, or a commit")
+    if not args.tree:
+        raise InputError("name the kernel tree that the patch applies to: --tree DIR")
     format = "json" if args.json else args.format
     if format not in formats():
         raise InputError(f"unknown format {format!r}; known: {', '.join(formats())}")
-    tree, patches = asked(args)
+    reports = reports_of(args, *asked(args))
+    told = [r for r in reports if r.models and not (args.quiet and r.code == 0)]
+    if format == "json":
+        emit(render({"patches": [r.to_json() for r in reports]}, "json"), args.out)
+    elif told:
+        emit(("" if format == "terse" else "\n").join(render(r, format) for r in told), args.out)
+    return exit_code(r.code for r in reports)
+
+
+def reports_of(args: argparse.Namespace, tree: Tree, patches: list[Patch]) -> list[Any]:
+    """The reports on a series, one a patch."""
+    from schedproof import registry
+    from schedproof.kernel.check import check
+
+    enter_suite(args)
     models: dict[str, Any] = {}
     for name in registry.model_names() if args.model is None else [args.model]:
         models[name] = [(model, [p for p in registry.properties(name) if p.model is model])
@@ -49,18 +77,19 @@ def run(args: argparse.Namespace) -> int:
     refuse_unknown(args, models)
     options = Options(args.engine, args.budget, args.jobs, None, cache_for(args))
     with progress_text(f"checking against {tree.label}", args.quiet) as show:
-        reports = check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
-    told = [r for r in reports if r.models and not (args.quiet and r.code == 0)]
-    if format == "json":
-        emit(render({"patches": [r.to_json() for r in reports]}, "json"), args.out)
-    elif told:
-        emit("\n".join(render(r, format) for r in told), args.out)
-    return exit_code(r.code for r in reports)
+        return check(patches, tree, models, options, args.variant, dict(args.settings), progress=show)
 
 
 def asked(args: argparse.Namespace) -> tuple[Tree, list[Patch]]:
     """The tree before, and the patches: from files and standard input, or commits of the repository ``--tree``."""
     path, patches = Path(args.tree), []
+    if args.mailed:
+        from schedproof.kernel.mails import standing, top_level
+
+        if args.rev:
+            raise InputError("--mailed finds the revision by itself: leave out --rev")
+        patches = read_patches(args.patches)
+        return standing(top_level(path), patches)[0], patches
     if len(args.patches) == 1 and args.patches[0] != "-" and not Path(args.patches[0]).exists() and _repository(path):
         if args.rev:
             raise InputError(f"{args.patches[0]}: a commit is checked on its own parent: leave out --rev")

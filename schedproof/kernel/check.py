@@ -189,6 +189,10 @@ class _Check:
         variant = self.variant if self.variant and _has(model, self.variant) else release_for(model, self.before)
         if not self.changed and not self.comments or not self.concerns(model):
             return None
+        if not self.changed:
+            same = self.same(model)
+            basis = (f"configuration: {self.config.shown()}", "the code is the same on both sides: none of it was run")
+            return ModelCheck(name, variant, same, assumptions=basis) if same else None
         self.progress(f"{name}: reading {self.before.label}")
         old = read_model(self.before, model, self.config)
         self.after = apply(self.before, self.patch)      # anew: so it has the files that have been read by now
@@ -214,6 +218,12 @@ class _Check:
         return replace(part, rows=side.explained(rows), assumptions=tuple(told))
 
     # ------------------------------------------------------------------------------------------- what is touched
+    def same(self, model: Any) -> tuple[FunctionChange, ...]:
+        """The functions of a model in which nothing but comments and blanks changes. Of helpers nothing is said."""
+        where = {name: file for file, touched in self.touched.items() for name in touched.comment_only}
+        return tuple(FunctionChange(name, where[name], "equal", "only comments and blanks change")
+                     for name in model.kernel_functions() if name in where)
+
     def concerns(self, model: Any) -> bool:
         """Whether the patch changes a file that the model's functions are compiled with, or what such a file names."""
         kernel, names = model.kernel_functions(), self.changed | self.comments

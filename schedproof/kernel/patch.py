@@ -25,6 +25,10 @@ _MAIL = re.compile(r"^From [0-9a-f]{12,64} |^From \S+@\S+ ", re.MULTILINE)
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: ")
 
 
+class NoDiff(InputError):
+    """A text in which there is no diff: a cover letter, or no patch at all."""
+
+
 @dataclass(frozen=True)
 class Hunk:
     """One hunk. ``start`` is the line that it names in the old file; lines keep their ends."""
@@ -37,12 +41,16 @@ class Hunk:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What a patch does to one file. ``source`` None: a new file; ``target`` None: it is deleted."""
+    """What a patch does to one file. ``source`` None: a new file; ``target`` None: it is deleted.
+
+    ``blobs`` are git's ids of the file before and after, as far as the patch names them (often abbreviated).
+    """
 
     source: str | None
     target: str | None
     hunks: tuple[Hunk, ...]
     copies: bool = False
+    blobs: tuple[str, str] | None = None
 
     @property
     def file(self) -> str:
@@ -98,7 +106,7 @@ def parse_patches(text: str, name: str = "patch") -> list[Patch]:
         if changes:
             found.append(Patch(label, subject, changes))
     if not found:
-        raise InputError(f"{name}: not a patch: no diff in it")
+        raise NoDiff(f"{name}: not a patch: no diff in it")
     return found
 
 
@@ -179,7 +187,9 @@ def _change(file: Any, name: str) -> FileChange:
             for side in sides:
                 side.append(line.value if line.value.endswith("\n") else line.value + "\n")
         hunks.append(Hunk(number, hunk.source_start, tuple(old), tuple(new)))
-    return FileChange(source, target, tuple(hunks), bool(re.search(r"^copy from ", info, re.MULTILINE)))
+    index = re.search(r"^index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})\b", info, re.MULTILINE)
+    return FileChange(source, target, tuple(hunks), bool(re.search(r"^copy from ", info, re.MULTILINE)),
+                      (index[1], index[2]) if index else None)
 
 
 # ------------------------------------------------------------------------------------------------ application

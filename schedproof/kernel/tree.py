@@ -118,23 +118,34 @@ class _Blobs:
             return None
         if file not in self.fetched:
             self.prefetch([file])
+            if file.endswith(".h"):              # one header brings others: a process for each of them takes seconds
+                folder, slash, _ = file.rpartition("/")
+                self._fetch([folder + slash + n for n in self.folders[folder] if n.endswith(".h")])
         return self.fetched.get(file)
 
     def names(self, folder: str) -> Iterable[str]:
         return self.folders.get(folder, [])
 
     def prefetch(self, files: Iterable[str]) -> None:
-        wanted = [f for f in files if f in self.objects and f not in self.fetched]
+        wanted = [f for f in files if f in self.objects]
+        self._fetch(wanted)
+        if any(f not in self.fetched for f in wanted):
+            raise InputError(f"{self.root}: a blob of {self.commit[:12]} is missing from this clone")
+
+    def _fetch(self, files: Iterable[str]) -> None:
+        """Get those of some files that this clone has. Of one that is too large only that is kept."""
+        wanted = [f for f in files if f not in self.fetched]
         if not wanted:
             return
         asked = "".join(f"{self.objects[f]}\n" for f in wanted).encode()
-        sizes = [int(line.split()[2]) for line in git(
-            self.root, "cat-file", "--batch-check", stdin=asked).splitlines() if line.split()[1:2] == [b"blob"]]
-        if len(sizes) != len(wanted):
-            raise InputError(f"{self.root}: a blob of {self.commit[:12]} is missing from this clone")
-        small = [f for f, size in zip(wanted, sizes, strict=True) if size <= LARGEST]
-        for file in set(wanted) - set(small):
-            self.fetched[file] = b" " * (LARGEST + 1)       # text() refuses it by its size
+        small = []
+        for file, line in zip(wanted, git(self.root, "cat-file", "--batch-check", stdin=asked).splitlines(),
+                              strict=True):
+            words = line.split()
+            if words[1:2] == [b"blob"] and int(words[2]) <= LARGEST:
+                small.append(file)
+            elif words[1:2] == [b"blob"]:
+                self.fetched[file] = b" " * (LARGEST + 1)       # text() refuses it by its size
         if not small:
             return
         output = git(self.root, "cat-file", "--batch", stdin="".join(f"{self.objects[f]}\n" for f in small).encode())

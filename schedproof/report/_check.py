@@ -55,11 +55,12 @@ def _first(detail: str) -> str:
 
 
 def _row(row: Any) -> dict[str, str]:
-    return {"property": row.property.name, "before": _verdict(row.before), "after": _verdict(row.after),
+    return {"property": row.property.name, "before": verdict_words(row.before), "after": verdict_words(row.after),
             "": CHANGE[row.change]}
 
 
-def _verdict(verdict: Any) -> str:
+def verdict_words(verdict: Any) -> str:
+    """``refuted (16 ticks)``."""
     if verdict.worst_case is None:
         return str(verdict.name)
     worst = verdict.worst_case if isinstance(verdict.worst_case, str) else amount(verdict.worst_case, verdict.unit)
