@@ -67,6 +67,9 @@ class Ran:
     calls: list[tuple[object, ...]] = field(default_factory=list)
 
 
+CALLS = 2000
+
+
 class _Recorder(Interpreter):
     """Does not look into calls of ``outside``: notes what they see, and lets them leave any state that hangs on it."""
 
@@ -85,6 +88,8 @@ class _Recorder(Interpreter):
         given = tuple(int(a) if t is None else t.wrap(int(a)) for a, t in zip(args, types, strict=True))
         state = tuple(sorted(((n, -1 if i is None else i), int(v)) for (n, i), v in self.memory.items()))
         self.seen.append((name, given, state))
+        if len(self.seen) > CALLS:                              # of a loop that only a callee's doing would end
+            raise ModelError(f"more than {CALLS} calls of what is outside")
         choose = random.Random(repr(self.seen[-1]) + ("" if self.seed is None else str(self.seed)))
         if self.seed is not None:
             for key, value in self.memory.items():
