@@ -129,6 +129,10 @@ class QuotaReweight(Model):
         "tick_keeps_weight": dict(tick_reweight=False),
     }
 
+    lanes = {"g?": (("running", "curr={}"), ("throttled", "throttled[qVM]=yes & on_rq[{}]=yes"),
+                    ("waiting", "on_rq[{}]=yes"), ("asleep", ""))}
+    cpus = {0: "curr"}
+
     vocabulary = Vocabulary(
         callees={"reweight_entity": "its PELT part is outside this model"},
         static_keys={"__cfs_bandwidth_used": (True, "there is a quota")},

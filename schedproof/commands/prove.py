@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rev", metavar="REV", help="the revision to read in the git repository --tree")
     parser.add_argument("--bisect", action="store_true", help="exit codes for `git bisect run`: 0 good, 1 bad, 125 "
                         "undecided or nothing of the model could be read, 255 a wrong call; needs --tree")
+    parser.add_argument("--format", metavar="F", choices=("table", "json", "ktap"), default="table",
+                        help="table (the default), json or ktap, the kernel's test format")
     no_cache(parser)
     common(parser)
 
@@ -70,8 +72,8 @@ def prove(args: argparse.Namespace) -> int:
     else:
         results = on_python(selected, args)
         codes = [code_of(r) for r in results]
-    if args.json:
-        emit(render(results, "json"))
+    if args.json or args.format != "table":
+        emit(render(results, "json" if args.json else args.format))
     else:
         shown = [r for r, code in zip(results, codes, strict=True) if code] if args.quiet else results
         if shown or not args.quiet:

@@ -33,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     format = chosen_format(argparse.Namespace(json=False, format=args.format), formats()) if args.format else None
     if args.output and not format:
         raise InputError("-o needs --format: it says in which format to write")
-    if args.output and len(args.files) > 1:
-        raise InputError("-o takes one counterexample: replay the files one by one")
-    rows, texts, codes = [], [], []
+    if args.output and len(args.files) > 1 and format != "html":
+        raise InputError("-o takes one counterexample: replay the files one by one (only a page shows several)")
+    rows, traces, codes = [], [], []
     for file in args.files:
         try:
             trace, row = again(file, args.tree, args.rev)
@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
             continue
         rows.append(row)
         codes.append(OK)
-        if format:
-            texts.append(render(trace, format))
+        traces.append(trace)
     if args.json:
         if WRONG_INPUT not in codes:
             emit(render(rows, "json"))
     elif format:
-        if texts and WRONG_INPUT not in codes:
-            emit("\n".join(texts), args.output)
+        if traces and WRONG_INPUT not in codes:
+            emit(render(traces, format) if format == "html" else "\n".join(render(t, format) for t in traces),
+                 args.output)
     elif rows and not args.quiet:
         emit("".join(map(line, rows)))
     return exit_code(codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from schedproof.errors import InputError, ModelError
@@ -29,6 +29,11 @@ class Model:
     no method stands to their files: they are read from C only. ``locals`` gives the domain of a local of a C function
     that lives across a cut, where neither the method nor the C type tells it: ``{("function", "local"): Range(0, 3)}``.
     The text of the methods is read when the class is made.
+
+    ``lanes`` says for pictures of a run what each object is doing: a pattern of names such as ``"vcpu*"`` maps to pairs
+    of a word and a condition on shown values, of which the first that holds counts:
+    ``("running", "current={}")``, with ``{}`` for the object, ``&`` between several, ``!=``, and ``""`` for always.
+    ``cpus`` maps the number of a CPU to the variable that names what runs on it: ``{0: "curr"}``.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -39,6 +44,8 @@ class Model:
     locals: ClassVar[Mapping[tuple[str, str], Domain]] = {}
     scaled: ClassVar[Mapping[str, str]] = {}
     vocabulary: ClassVar[Vocabulary] = Vocabulary()
+    lanes: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
+    cpus: ClassVar[Mapping[int, str]] = {}
 
     scope: ClassVar[Scope]
     programs: ClassVar[Mapping[str, s.Program]]
