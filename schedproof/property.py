@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 Formula = Callable[..., Any]
@@ -76,29 +77,70 @@ class Eventually(Kind):
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a lemma says: ``formula`` is valid for all values of the ``inputs`` that satisfy the ``assumptions``.
+
+    ``formula`` is one z3 formula, or several obligations by name, in the order in which they are tried; all must be
+    valid, as the parts of a proof by induction must. ``inputs`` names every free constant. ``any_instance`` says that
+    no parameter of the instance enters, so that the proof is one for all instances.
+    """
+
+    formula: Any
+    inputs: Mapping[str, Any]
+    assumptions: tuple[Any, ...] = ()
+    any_instance: bool = False
+
+
+@dataclass(frozen=True)
 class Lemma(Kind):
     """A statement about one function for all inputs in named ranges, by Z3.
 
-    ``claim(instance)`` gives the z3 formula that must be valid and the names of its inputs.
+    ``claim(instance)`` gives the ``Claim``; ``schedproof.model.function.all_inputs`` runs a method for one. What no
+    input can satisfy is vacuous.
     """
 
-    claim: Callable[[Any], Any]
+    claim: Callable[[Any], Claim]
 
 
 @dataclass(frozen=True)
 class Agrees(Kind):
-    """This variant and ``variant`` give the same observations, by product."""
+    """This variant and ``variant`` give the same observations, by product.
 
-    variant: str
-    observe: Formula
+    An observation is the value of ``observe`` in a state, or of each of several formulas. The variants agree when
+    every finite run of one has a run of the other with the same sequence of observations, both ways, where steps that
+    do not change the observation are not seen. ``variant`` may be a function of this variant's name.
+    """
+
+    variant: str | Callable[[str], str]
+    observe: Formula | tuple[Formula, ...]
+
+    def other(self, name: str) -> str:
+        """The name of the variant to compare the variant ``name`` with."""
+        return self.variant(name) if callable(self.variant) else self.variant
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A finite Markov chain: where it starts and goes on to with which probability, what each visit of a state gains.
+
+    A state without a row in ``steps`` ends it. ``schedproof.engines.expectation.chain_of`` makes one from a model.
+    """
+
+    start: Mapping[Any, Fraction]
+    steps: Mapping[Any, Mapping[Any, Fraction]]
+    gain: Mapping[Any, Fraction | int]
 
 
 @dataclass(frozen=True)
 class Expectation(Kind):
-    """The exact value of a declared Markov step."""
+    """The exact value of a declared Markov step is ``value``, a fraction or a function of the instance.
 
-    value: Any
-    of: Formula
+    ``of(instance)`` gives a ``Chain``, whose value is what it gains on average until it ends, or a single step: a
+    mapping from outcomes to (probability, value). Probabilities are exact fractions that add up to 1.
+    """
+
+    value: Fraction | int | Callable[[Any], Fraction | int]
+    of: Callable[[Any], Chain | Mapping[Any, tuple[Fraction, Fraction | int]]]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from schedproof.lang.syntax import Program, Return
 from schedproof.model.concrete import Taken, steps
 from schedproof.model.instance import Instance
 from schedproof.model.transition import State, Transition
-from schedproof.property import Eventually, Invariant, Property, Reachable, Within, WorstCase
+from schedproof.property import Agrees, Expectation, Invariant, Lemma, Property, Reachable, Within, WorstCase
 from schedproof.trace import Call, Step, Trace
 from schedproof.verdict import Counts, Proved, Refuted, Verdict
 
@@ -178,6 +178,14 @@ def replay(trace: Trace, instance: Instance, property: Property) -> Verdict:
     Raises InputError, naming the step, when the trace is no run of the model: the file was edited, or the model
     has changed.
     """
+    found = _without_run(trace, instance, property)
+    if found is not None:
+        return found
+    subject = instance
+    if trace.runs_in:
+        if not isinstance(property.kind, Agrees) or property.kind.other(instance.name) != trace.runs_in:
+            raise InputError(f"the property does not compare {instance.name} with {trace.runs_in}")
+        instance = instance.model.variant(trace.runs_in, **instance.params)
     code = next((i for i in instance.initial if instance.show(i) == dict(trace.initial)), None)
     if code is None:
         raise InputError("the trace does not begin in an initial state of the model")
@@ -190,7 +198,21 @@ def replay(trace: Trace, instance: Instance, property: Property) -> Verdict:
             raise InputError(f"step {number} ({old.label}) does not do what the file says")
     if trace.cycle and state != turn:
         raise InputError("the part that repeats does not come back to where it began")
+    if isinstance(property.kind, Agrees):
+        return _judge_observations(trace, subject, property.kind, _Walked(instance, code, walker, trace.stem))
     return _judge(trace, instance, property, first, second, state)
+
+
+def _without_run(trace: Trace, instance: Instance, property: Property) -> Verdict | None:
+    """The verdict that a trace supports by its first state alone: inputs of a lemma, an expected value."""
+    from schedproof.engines import expectation, lemma  # here, for engines tell their runs with this module
+
+    again = {Lemma: lemma.again, Expectation: expectation.again}.get(type(property.kind))
+    if again is None:
+        return None
+    if trace.steps:
+        raise InputError(f"a trace of the kind {property.kind.word} has no steps")
+    return again(trace, instance, property)
 
 
 def _judge(trace: Trace, instance: Instance, property: Property, stem: tuple[Step, ...], cycle: tuple[Step, ...],
@@ -209,8 +231,36 @@ def _judge(trace: Trace, instance: Instance, property: Property, stem: tuple[Ste
         return Proved(**common)
     if isinstance(kind, Within | WorstCase):
         return _judge_wait(trace, instance, kind, stem, cycle, common)
-    raise InputError(f"a trace of the kind {property.kind.word} cannot be replayed"
-                     if isinstance(kind, Eventually) else f"{property.kind.word} has no trace")
+    raise InputError(f"a trace of the kind {property.kind.word} cannot be replayed")
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """A run that was walked: by which instance, from where, along which steps."""
+
+    instance: Instance
+    initial: State
+    walker: _Walker
+    stem: tuple[Step, ...]
+
+    def states(self) -> list[State]:
+        found = [self.initial]
+        for step in self.stem:
+            found.append(self.walker.walk(found[-1], [self.walker.of_step(step)])[1])
+        return found
+
+
+def _judge_observations(trace: Trace, subject: Instance, kind: Agrees, run: _Walked) -> Verdict:
+    """Refuted, when no run of the variant that it is compared with gives the observations of a run."""
+    from schedproof.engines.agrees import other_of, seen, shows
+
+    silent = subject if trace.runs_in else other_of(subject, kind)
+    states = run.states()
+    if shows(silent, kind, seen(run.instance, kind, states)):
+        raise InputError(f"{silent.name} has a run with the same observations")
+    counts = Counts(states=len(states), transitions=len(states) - 1, depth=len(states) - 1)
+    return Refuted("replay", subject.title, counts, trace=trace,
+                   reason=f"no run of {silent.name} gives these observations")
 
 
 def _judge_wait(trace: Trace, instance: Instance, kind: Within | WorstCase, stem: tuple[Step, ...],

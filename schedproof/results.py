@@ -34,6 +34,7 @@ def result_of(model: str, prop: Property, instance: Any, verdict: Verdict, expec
         "seconds": round(verdict.counts.seconds, 3),
         "worst_case": verdict.worst_case,
         "unit": verdict.unit,
+        "value": None if verdict.value is None else str(verdict.value),
         "starved": getattr(verdict, "starved", None),
         "reason": getattr(verdict, "reason", ""),
         "trace": trace.to_json() if trace is not None else None,

@@ -58,7 +58,8 @@ class Trace:
     """A run of ``model`` in ``variant`` with ``params`` that shows the verdict on ``property``.
 
     ``total`` is the cost of the wait that is shown, ``None`` when the property has no cost; with a cycle it is
-    what one round adds. ``sources`` names the functions that were read from C: name to place.
+    what one round adds. ``sources`` names the functions that were read from C: name to place. ``runs_in`` is
+    the variant whose run this is, where two are compared and it is the other one that has no such run.
     """
 
     model: str
@@ -74,13 +75,17 @@ class Trace:
     sources: Mapping[str, str] = field(default_factory=dict)
     statement: str = ""
     version: str = ""
+    runs_in: str = ""
 
     @builtins.property                  # the plain name is a field here
     def steps(self) -> tuple[Step, ...]:
         return self.stem + self.cycle
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
+        found = {"format": FORMAT, **asdict(self)}
+        if not self.runs_in:
+            del found["runs_in"]
+        return found
 
     def save(self, path: Path) -> None:
         """Write the file in one go: a failure leaves what was there before."""
@@ -126,7 +131,7 @@ def _steps(raw: list[dict[str, Any]]) -> tuple[Step, ...]:
 
 
 def _check(trace: Trace) -> None:
-    for name in ("model", "variant", "property", "verdict", "unit", "statement", "version"):
+    for name in ("model", "variant", "property", "verdict", "unit", "statement", "version", "runs_in"):
         if not isinstance(getattr(trace, name), str):
             raise TypeError(f"{name} is not text")
     if trace.total is not None and not isinstance(trace.total, int):

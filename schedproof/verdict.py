@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal
 
 from schedproof.trace import Trace
@@ -31,6 +32,7 @@ class Verdict:
     counts: Counts = field(default_factory=Counts)
     worst_case: WorstCase | None = None        # in the property's cost; for kinds that have one
     unit: str = ""
+    value: Fraction | None = None              # of an expectation
 
     @property
     def name(self) -> str:
@@ -48,10 +50,14 @@ class Proved(Verdict):
 
 @dataclass(frozen=True)
 class Refuted(Verdict):
-    """The property fails, and ``trace`` shows how. ``starved``: an unbounded wait in a fair run."""
+    """The property fails, and ``trace`` shows how. ``starved``: an unbounded wait in a fair run.
+
+    ``reason`` says what fails, for the kinds in which a run alone does not tell it.
+    """
 
     trace: Trace | None = None
     starved: bool | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,17 @@ class Engine(Protocol):
 
 def engines() -> dict[str, Engine]:
     """The engines by name, the preferred ones first. Made here, so that importing this module costs nothing."""
+    from schedproof.engines.agrees import ByProduct
     from schedproof.engines.bmc.engine import Bmc
+    from schedproof.engines.expectation import ByFractions
     from schedproof.engines.explicit.engine import Explicit
     from schedproof.engines.hypothesis import ByHypothesis
     from schedproof.engines.induction import Induction
+    from schedproof.engines.lemma import ByLemma
     from schedproof.engines.reference import Reference
 
-    found: list[Engine] = [Explicit(), Reference(), Induction(), Bmc(), ByHypothesis()]
+    found: list[Engine] = [Explicit(), Reference(), Induction(), Bmc(), ByHypothesis(),
+                           ByLemma(), ByProduct(), ByFractions()]
     return {e.name: e for e in found}
 
 

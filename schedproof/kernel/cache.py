@@ -29,7 +29,7 @@ from schedproof.files import cache_folder, write_atomically
 from schedproof.lang.rewrite import without_places
 from schedproof.model.domains import Range
 from schedproof.model.instance import Instance
-from schedproof.property import Invariant, Property, Reachable, Within, WorstCase
+from schedproof.property import Agrees, Expectation, Invariant, Property, Reachable, Within, WorstCase
 from schedproof.replay import replay
 from schedproof.trace import LARGEST_FILE, Step, Trace, from_json
 from schedproof.verdict import Counts, Proved, Refuted, Vacuous, Verdict
@@ -130,6 +130,8 @@ def _hash(path: str, changed: int, size: int) -> str:
 def _can_be_kept(verdict: Verdict, prop: Property) -> bool:
     """Whether it is decided, and a run that it shows can be shown to be one when it is read again."""
     if type(verdict) not in KINDS.values() or getattr(verdict, "certificate", None) is not None:
+        return False
+    if isinstance(prop.kind, Agrees | Expectation):            # their answers say more than a file holds
         return False
     trace = getattr(verdict, "trace", None)
     if trace is None:

@@ -416,6 +416,10 @@ class Instance:
 
     def predicate(self, formula: Callable[..., Any]) -> z3.BoolRef:
         """A property's formula as a term over the state."""
+        return z3.simplify(t.z3_of(t.truth(self.term(formula))))
+
+    def term(self, formula: Callable[..., Any]) -> t.Value:
+        """The value of a formula, which need not be a truth value, as a term over the state."""
         name = self._formulas.name(formula)
         executor = Executor(self._formulas.world, self.ranges)
         result = executor.run(name, [], self.heap)
@@ -426,7 +430,7 @@ class Instance:
         if result.value is None:
             loc = self._formulas.world.programs[name].loc
             raise ModelError(f"{formula.__qualname__} returns no value, or not on every path", loc.file, loc.line)
-        return self._thaw(t.z3_of(t.truth(t.simplify(result.value))))
+        return t.settle(self._thaw(t.z3_of(t.simplify(result.value))))
 
     def evaluate(self, formula: Callable[..., Any], state: State) -> int | bool:
         """A property's formula in one state, on the plain interpreter."""

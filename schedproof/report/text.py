@@ -48,6 +48,8 @@ def _header(trace: Trace, width: int) -> Iterator[str]:
         yield from wrap(" ".join(trace.statement.split()), width, "  claim       ")
     if trace.params:
         yield from wrap(", ".join(f"{k} = {v}" for k, v in trace.params.items()), width, "  parameters  ")
+    if trace.runs_in:
+        yield from wrap(f"{trace.runs_in}: {trace.variant} has no run that looks the same", width, "  a run of    ")
     read = sorted({f"{name} ({place})" if place else name for name, place in trace.sources.items()})
     if read:
         yield from wrap(", ".join(read), width, "  read from C ")
