@@ -15,6 +15,7 @@ from typing import Any
 
 from schedproof.errors import InputError
 from schedproof.model.domains import Param, Switch
+from schedproof.model.vocabulary import Vocabulary
 from schedproof.property import Property, Within
 from schedproof.trace import Call, Step, Trace
 from schedproof.verdict import Counts, Proved, Refuted, Unknown, Vacuous, Verdict
@@ -33,6 +34,10 @@ class Model:
     releases: Mapping[str, Mapping[str, Any]] = {}
     fixes: Mapping[str, Mapping[str, Any]] = {}
     mutants: Mapping[str, Mapping[str, Any]] = {}
+    scaled: Mapping[str, str] = {}
+    vocabulary = Vocabulary()
+    lanes: Mapping[str, Any] = {}
+    cpus: Mapping[int, str] = {}
 
     @classmethod
     def switches(cls) -> dict[str, Switch]:
