@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 
 from schedproof.errors import NotExecutable
-from schedproof.kernel.source import Piece, Sources, Where
+from schedproof.kernel.pieces import Piece
+from schedproof.kernel.source import Sources, Where
 from schedproof.kernel.tree import SEARCHED, has_definition
 
 

@@ -12,8 +12,9 @@ from tree_sitter import Language, Node, Parser
 
 from schedproof.errors import NotExecutable
 from schedproof.kernel.macros import Expander
+from schedproof.kernel.pieces import Piece
 from schedproof.kernel.preprocess import Macro
-from schedproof.kernel.source import Piece, Sources, Where
+from schedproof.kernel.source import Sources, Where
 
 _PARSER = Parser(Language(tree_sitter_c.language()))
 _DEEPEST = 400                   # nesting of one function's syntax; the kernel stays below 60

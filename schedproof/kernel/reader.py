@@ -16,8 +16,9 @@ from schedproof.kernel.dead import without_dead_code
 from schedproof.kernel.declared import Odd, Type, Types
 from schedproof.kernel.expressions import Bound, Signature, Unusable
 from schedproof.kernel.lower import Statements
+from schedproof.kernel.pieces import Piece
 from schedproof.kernel.places import Words
-from schedproof.kernel.source import Again, Piece, Sources, Where, sources
+from schedproof.kernel.source import Again, Sources, Where, sources
 from schedproof.kernel.tree import Absent, Tree
 from schedproof.kernel.values import Value, constant
 from schedproof.lang.ctypes import INT, CType, pointer

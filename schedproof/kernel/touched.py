@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from schedproof.kernel.config import DEFAULT, Config
 from schedproof.kernel.macros import SILENT, SILENT_CALLS, tokens
-from schedproof.kernel.source import Piece, Unit, sources
+from schedproof.kernel.pieces import Piece
+from schedproof.kernel.source import Unit, sources
 from schedproof.kernel.tree import Tree
 from schedproof.lang.ctypes import BY_NAME
 
