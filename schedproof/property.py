@@ -24,8 +24,8 @@ class Kind:
     @property
     def word(self) -> str:
         return {"Invariant": "invariant", "Reachable": "reachable", "Within": "within", "WorstCase": "worst_case",
-                "Eventually": "eventually", "Lemma": "lemma", "Agrees": "agrees",
-                "Expectation": "expectation"}[type(self).__name__]
+                "Eventually": "eventually", "AlwaysPossible": "always_possible", "Lemma": "lemma",
+                "Agrees": "agrees", "Expectation": "expectation"}[type(self).__name__]
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,24 @@ class WorstCase(Kind):
 class Eventually(Kind):
     """``goal`` comes to hold in every run in which time diverges and the declared fairness holds.
 
-    With ``after``, whenever ``after`` holds, ``goal`` holds then or later.
+    With ``after``, whenever ``after`` holds, ``goal`` holds then or later. Time is ``cost``, or any cost of the model
+    where none is named; in a model without costs every run counts that goes on for ever. A run that ends, in a state
+    that is declared final, counts as well: outside it time goes on, and the goal never comes.
     """
 
     goal: Formula
     after: Formula | None = None
     cost: str = ""
+
+
+@dataclass(frozen=True)
+class AlwaysPossible(Kind):
+    """From every reachable state some continuation reaches a state in which ``formula`` holds (AG EF of CTL).
+
+    Fairness and time play no part: one continuation is enough, and it has finitely many steps.
+    """
+
+    formula: Formula
 
 
 @dataclass(frozen=True)

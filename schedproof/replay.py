@@ -13,15 +13,26 @@ from typing import Any
 
 import z3
 
-from schedproof import __version__
+from schedproof import __version__, forever
 from schedproof.errors import InputError, SchedproofError
 from schedproof.lang.syntax import Program, Return
 from schedproof.model.concrete import Taken, steps
 from schedproof.model.instance import Instance
 from schedproof.model.transition import State, Transition
-from schedproof.property import Agrees, Expectation, Invariant, Lemma, Property, Reachable, Within, WorstCase
+from schedproof.property import (
+    Agrees,
+    AlwaysPossible,
+    Eventually,
+    Expectation,
+    Invariant,
+    Lemma,
+    Property,
+    Reachable,
+    Within,
+    WorstCase,
+)
 from schedproof.trace import Call, Step, Trace
-from schedproof.verdict import Counts, Proved, Refuted, Verdict
+from schedproof.verdict import Counts, Proved, Refuted, Unknown, Verdict
 
 
 class ReplayError(SchedproofError):
@@ -46,7 +57,8 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
     ``total`` is the cost of the wait that is shown (of one round of a cycle); None where the engine does not know it.
     Raises ReplayError when the interpreter cannot follow, or when the costs do not add up to ``total``.
     """
-    counted = bool(unit) and total is None
+    kind = property.kind
+    counted = bool(unit) and total is None and isinstance(kind, Within | WorstCase)
     unit = unit or time_of(instance)
     walker = _Walker(instance, property, unit)
     try:
@@ -58,11 +70,22 @@ def to_trace(instance: Instance, property: Property, initial: State, stem: Seque
         raise ReplayError(str(error)) from None
     if cycle and state != turn:
         raise ReplayError(f"{property.name}: the cycle does not come back to where it began")
+    note = ""
+    if isinstance(kind, Eventually) and verdict == "refuted":
+        wrong = forever.complaint(instance, kind, walker.states, walker.taken, len(first))
+        if wrong:
+            raise ReplayError(f"{property.name}: {wrong}")
+        note = forever.note(kind, bool(second), any(m.fair for m in instance.model.marks.values()))
+        total = sum(s.cost for s in second) if second and unit else None
+    elif isinstance(kind, AlwaysPossible) and verdict == "refuted":
+        if instance.evaluate(kind.formula, state):
+            raise ReplayError(f"{property.name}: what has to stay possible is reached in the end")
+        note = "no step and no sequence of steps leads from here to where it has to be possible to come"
     if counted:
         total = sum(s.cost for s in second) if cycle else longest_wait(first)
     trace = Trace(instance.model.__module__.rpartition(".")[2], instance.name, dict(instance.params), property.name,
                   verdict, instance.show(initial), first, second, unit, total, instance.sources, property.statement,
-                  __version__)
+                  __version__, note=note)
     if total is not None and not cycle and longest_wait(trace.stem) != total:
         raise ReplayError(f"{property.name}: the engine says {total} {unit}, the interpreter "
                           f"{longest_wait(trace.stem)}")
@@ -121,7 +144,10 @@ class _Walker:
     def __init__(self, instance: Instance, property: Property, unit: str):
         self.instance, self.unit = instance, unit
         self.waiting = waiting_of(property)
+        self.due = forever.Due(instance, property.kind) if isinstance(property.kind, Eventually) else None
         self.kernel = instance.model.kernel_functions()
+        self.states: list[State] = []                  # all that were walked through, the one in the end included
+        self.taken: list[Taken] = []
 
     def of_step(self, step: Step) -> _Wanted:
         """The step that a file tells of: the one that changes just what it says."""
@@ -131,12 +157,15 @@ class _Walker:
     def walk(self, state: State, wanted: Sequence[_Wanted]) -> tuple[tuple[Step, ...], State]:
         """Take the steps one after the other. Raises InputError, naming the first that cannot be taken."""
         done: list[Step] = []
+        self.states = self.states or [state]
         for number, step in enumerate(wanted, 1):
             taken = next((t for t in steps(self.instance, state, step.action, step.args) if step.fits(state, t)), None)
             if taken is None:
                 raise InputError(f"step {number} ({step.label}) cannot be taken: this is no run of the model")
             done.append(self.step(state, taken))
             state = taken.state
+            self.states.append(state)
+            self.taken.append(taken)
         return tuple(done), state
 
     def changes(self, state: State, taken: Taken) -> dict[str, tuple[str, str]]:
@@ -149,6 +178,8 @@ class _Walker:
 
     def step(self, state: State, taken: Taken) -> Step:
         waits = bool(self.instance.evaluate(self.waiting, state)) if self.waiting else False
+        if self.due is not None:
+            waits = self.due.at(state)
         return Step(taken.action, taken.args, taken.choices, taken.sites[1], self.functions(taken),
                     self.changes(state, taken), taken.costs.get(self.unit, 0), waits)
 
@@ -200,6 +231,10 @@ def replay(trace: Trace, instance: Instance, property: Property) -> Verdict:
         raise InputError("the part that repeats does not come back to where it began")
     if isinstance(property.kind, Agrees):
         return _judge_observations(trace, subject, property.kind, _Walked(instance, code, walker, trace.stem))
+    if isinstance(property.kind, Eventually):
+        wrong = forever.complaint(instance, property.kind, walker.states, walker.taken, len(first))
+        if wrong:
+            raise InputError(wrong)
     return _judge(trace, instance, property, first, second, state)
 
 
@@ -231,6 +266,16 @@ def _judge(trace: Trace, instance: Instance, property: Property, stem: tuple[Ste
         return Proved(**common)
     if isinstance(kind, Within | WorstCase):
         return _judge_wait(trace, instance, kind, stem, cycle, common)
+    if isinstance(kind, Eventually):
+        return Refuted(**common)
+    if isinstance(kind, AlwaysPossible):
+        found, looked = forever.way_on(instance, kind.formula, end)
+        if found == "some":
+            raise InputError("what has to stay possible can still be reached from where the trace ends")
+        if found == "none":
+            return Refuted(**common)
+        return Unknown("replay", title, counts, reason=f"the steps are a run of the model, but that nothing leads on "
+                       f"from its end was not seen again: there are more than {looked} states")
     raise InputError(f"a trace of the kind {property.kind.word} cannot be replayed")
 
 

@@ -59,7 +59,8 @@ class Trace:
 
     ``total`` is the cost of the wait that is shown, ``None`` when the property has no cost; with a cycle it is
     what one round adds. ``sources`` names the functions that were read from C: name to place. ``runs_in`` is
-    the variant whose run this is, where two are compared and it is the other one that has no such run.
+    the variant whose run this is, where two are compared and it is the other one that has no such run. ``note``
+    says what the steps alone do not show, such as that nothing can follow the last one.
     """
 
     model: str
@@ -76,16 +77,15 @@ class Trace:
     statement: str = ""
     version: str = ""
     runs_in: str = ""
+    note: str = ""
 
     @builtins.property                  # the plain name is a field here
     def steps(self) -> tuple[Step, ...]:
         return self.stem + self.cycle
 
     def to_json(self) -> dict[str, Any]:
-        found = {"format": FORMAT, **asdict(self)}
-        if not self.runs_in:
-            del found["runs_in"]
-        return found
+        left_out = [name for name in ("runs_in", "note") if not getattr(self, name)]
+        return {"format": FORMAT, **{k: v for k, v in asdict(self).items() if k not in left_out}}
 
     def save(self, path: Path) -> None:
         """Write the file in one go: a failure leaves what was there before."""
@@ -131,7 +131,7 @@ def _steps(raw: list[dict[str, Any]]) -> tuple[Step, ...]:
 
 
 def _check(trace: Trace) -> None:
-    for name in ("model", "variant", "property", "verdict", "unit", "statement", "version", "runs_in"):
+    for name in ("model", "variant", "property", "verdict", "unit", "statement", "version", "runs_in", "note"):
         if not isinstance(getattr(trace, name), str):
             raise TypeError(f"{name} is not text")
     if trace.total is not None and not isinstance(trace.total, int):

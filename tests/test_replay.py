@@ -328,11 +328,11 @@ def test_the_longest_wait_is_over_steps_that_start_waiting(steps, longest):
 
 
 def test_kinds_without_a_trace_are_refused():
-    from schedproof.property import Eventually
+    from schedproof.property import Lemma
 
     trace = trace_of("v6.1")
     instance = instance_of(QUOTA, "v6.1", dict(SETTINGS))
-    with pytest.raises(InputError, match="cannot be replayed|does not do"):
-        replay(trace, instance, Property("p", QUOTA.model, "", Eventually(always)))
+    with pytest.raises(InputError, match="has no steps|has no trace|does not do"):
+        replay(trace, instance, Property("p", QUOTA.model, "", Lemma(always)))
     with pytest.raises(InputError):
         replay(trace, instance, Property("p", QUOTA.model, "", Invariant(always)))

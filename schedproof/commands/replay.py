@@ -10,7 +10,7 @@ from typing import Any
 from schedproof.commands._common import enter_suite, output
 from schedproof.console import complain, emit, one_line
 from schedproof.errors import InputError, SchedproofError
-from schedproof.results import OK, WRONG_INPUT, exit_code
+from schedproof.results import OK, UNDECIDED, WRONG_INPUT, exit_code
 from schedproof.trace import Trace
 
 HELP = "re-validates stored counterexamples"
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             codes.append(WRONG_INPUT)
             continue
         rows.append(row)
-        codes.append(OK)
+        codes.append(UNDECIDED if row["verdict"] == "unknown" else OK)
         traces.append(trace)
     if args.json:
         if WRONG_INPUT not in codes:
@@ -61,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def again(file: Path, tree: str | None = None, rev: str | None = None) -> tuple[Trace, dict[str, Any]]:
-    """Load and replay one file. Raises InputError when it was edited or no longer shows what it says."""
+    """Load and replay one file. Raises InputError when it was edited or no longer shows what it says.
+
+    The verdict is ``unknown`` where the run was taken again and only shows a part of what is claimed.
+    """
     from schedproof.registry import find_property
     from schedproof.replay import replay
     from schedproof.trace import load
@@ -80,14 +83,16 @@ def again(file: Path, tree: str | None = None, rev: str | None = None) -> tuple[
     if trace.statement != prop.statement:
         raise InputError(f"{file}: says something else about {trace.property} than the property does")
     verdict = replay(trace, instance, prop)
-    if verdict.name != trace.verdict:
+    if verdict.name not in (trace.verdict, "unknown"):
         raise InputError(f"{file}: is stored as {trace.verdict}, but its run shows {verdict.name}")
     return trace, {"file": str(file), "model": trace.model, "property": trace.property, "variant": trace.variant,
                    "verdict": verdict.name, "steps": len(trace.steps), "worst_case": verdict.worst_case,
-                   "unit": verdict.unit or trace.unit}
+                   "unit": verdict.unit or trace.unit, "reason": getattr(verdict, "reason", "")}
 
 
 def line(row: dict[str, Any]) -> str:
     """What one file came to."""
+    if row["verdict"] == "unknown":
+        return f"{row['file']}: unknown: {row['reason']}\n"
     return (f"{row['file']}: {row['verdict']} again: {row['model']}:{row['property']} in {row['variant']}, "
             f"{row['steps']} steps\n")

@@ -8,7 +8,7 @@ case by networkx on the condensation. Its verdicts have no traces.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import networkx as nx
 from schedproof.errors import BudgetExceeded, ModelError
 from schedproof.model.concrete import Taken, steps
 from schedproof.model.instance import Instance
-from schedproof.property import Invariant, Property, Reachable, Within, WorstCase
+from schedproof.property import AlwaysPossible, Eventually, Invariant, Kind, Property, Reachable, Within, WorstCase
 from schedproof.verdict import Counts, Proved, Refuted, Unknown, Vacuous, Verdict
 from schedproof.verdict import WorstCase as Bound
 
@@ -104,6 +104,78 @@ def worst_case(graph: Graph, waits: set[State], cost: str) -> Bound:
     return max(best.values())
 
 
+def judge_goal(graph: Graph, kind: Eventually, common: dict[str, Any]) -> Verdict | None:
+    """The verdict on a goal that must be reached; None where it always is."""
+    if kind.cost and not any(kind.cost in e.costs for e in graph.instance.events):
+        return Vacuous(**common, reason=f"no action has the cost {kind.cost}")
+    if kind.after is not None and not any(graph.holds(kind.after, s) for s in graph.steps):
+        return Vacuous(**common, reason="no reachable state asks for the goal")
+    counts, lacking = lacks_goal(graph, kind)
+    if lacking:
+        return Refuted(**common)
+    return None if counts else Vacuous(**common, reason="time comes to an end in every run")
+
+
+def lacks_goal(graph: Graph, kind: Eventually) -> tuple[bool, bool]:
+    """Whether some run counts that asks for the goal, and whether some such run never reaches it."""
+    goal = {s for s in graph.steps if graph.holds(kind.goal, s)}
+    first = {tuple(i[n] for n in graph.instance.variables) for i in graph.instance.initial}
+    asked = first if kind.after is None else {s for s in graph.steps if graph.holds(kind.after, s)}
+    due = _onwards(graph, asked - goal, set(graph.steps) - goal)
+    return goes_on(graph, kind, _onwards(graph, asked, set(graph.steps))), goes_on(graph, kind, due)
+
+
+def _onwards(graph: Graph, start: set[State], within: set[State]) -> set[State]:
+    """What can be reached from some states through others."""
+    whole = nx.DiGraph((a, b) for a in within for _, b in graph.steps[a] if b in within)
+    whole.add_nodes_from(start)
+    return start | {s for one in start for s in nx.descendants(whole, one)} if start else set()
+
+
+def goes_on(graph: Graph, kind: Eventually, states: set[State]) -> bool:
+    """Whether a run can stay within some states for ever, fairly and so that time diverges, or ends in one."""
+    if any(not graph.steps[s] for s in states):
+        return True
+    part = nx.DiGraph((a, b) for a in states for _, b in graph.steps[a] if b in states)
+    for component in nx.strongly_connected_components(part):
+        inside = [taken for a in component for taken, b in graph.steps[a] if b in component]
+        if not any(_takes_time(graph, kind, taken) for taken in inside):
+            continue
+        done = {(t.action, t.args) for t in inside}
+        refused = set[State]()
+        for event in graph.instance.events:
+            fair, who = graph.instance.model.marks[event.action].fair, (event.action, event.labels)
+            able = {s for s in component if who in ((t.action, t.args) for t, _ in graph.steps[s])}
+            if fair and able and who not in done and (fair == "strong" or able == component):
+                refused |= able                    # no fair run meets these states again and again
+        if not refused or (refused != component and goes_on(graph, kind, set(component) - refused)):
+            return True
+    return False
+
+
+def _takes_time(graph: Graph, kind: Eventually, taken: Taken) -> bool:
+    units: Iterable[str] = {u for e in graph.instance.events for u in e.costs}
+    if kind.cost or units:
+        return any(cost > 0 for unit, cost in taken.costs.items() if unit == (kind.cost or unit))
+    return True
+
+
+def unreachable(graph: Graph, kind: Kind) -> bool:
+    """Whether what must be reachable, or reachable from everywhere, is not."""
+    if isinstance(kind, Reachable):
+        return not any(graph.holds(kind.formula, s) for s in graph.steps)
+    return isinstance(kind, AlwaysPossible) and hopeless(graph, kind.formula)
+
+
+def hopeless(graph: Graph, formula: Callable[..., Any]) -> bool:
+    """Whether some state has no way to one in which ``formula`` holds."""
+    sink = object()
+    backwards = nx.DiGraph((b, a) for a, out in graph.steps.items() for _, b in out)
+    backwards.add_node(sink)
+    backwards.add_edges_from((sink, s) for s in graph.steps if graph.holds(formula, s))
+    return bool(graph.steps.keys() - nx.descendants(backwards, sink))
+
+
 class Reference:
     """The engine."""
 
@@ -112,7 +184,7 @@ class Reference:
     def applies(self, instance: Instance, property: Property) -> str | None:
         if any(v.domain.codes() is None for v in instance.variables.values()):
             return "a variable is unbounded"
-        search = isinstance(property.kind, Invariant | Reachable | Within | WorstCase)
+        search = isinstance(property.kind, Invariant | Reachable | Within | WorstCase | Eventually | AlwaysPossible)
         return None if search else f"{property.kind.word} is not decided by search"
 
     def decide(self, instance: Instance, property: Property, budget: float | None = None, jobs: int = 1,
@@ -139,7 +211,11 @@ class Reference:
                 return Refuted(**common)
             if all(there in waits for s in waits for _, there in states[s]):
                 return Vacuous(**{**common, "worst_case": None}, reason="the wait is entered, and no step ever ends it")
-        elif graph.stopped or (isinstance(kind, Reachable) and not any(graph.holds(kind.formula, s) for s in states)):
+        elif isinstance(kind, Eventually):
+            found = judge_goal(graph, kind, common)
+            if found is not None:
+                return found
+        elif graph.stopped or unreachable(graph, kind):
             return Refuted(**common)
         premise = kind.premise if isinstance(kind, Invariant) else None
         if premise is not None and not any(graph.holds(premise, s) for s in states):

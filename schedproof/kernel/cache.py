@@ -29,7 +29,17 @@ from schedproof.files import cache_folder, write_atomically
 from schedproof.lang.rewrite import without_places
 from schedproof.model.domains import Range
 from schedproof.model.instance import Instance
-from schedproof.property import Agrees, Expectation, Invariant, Property, Reachable, Within, WorstCase
+from schedproof.property import (
+    Agrees,
+    AlwaysPossible,
+    Eventually,
+    Expectation,
+    Invariant,
+    Property,
+    Reachable,
+    Within,
+    WorstCase,
+)
 from schedproof.replay import replay
 from schedproof.trace import LARGEST_FILE, Step, Trace, from_json
 from schedproof.verdict import Counts, Proved, Refuted, Vacuous, Verdict
@@ -136,7 +146,7 @@ def _can_be_kept(verdict: Verdict, prop: Property) -> bool:
     trace = getattr(verdict, "trace", None)
     if trace is None:
         return not isinstance(verdict, Refuted)
-    return isinstance(prop.kind, Invariant | Reachable | Within | WorstCase)
+    return isinstance(prop.kind, Invariant | Reachable | Within | WorstCase | Eventually | AlwaysPossible)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -251,7 +251,8 @@ class Instance:
 
     def _never(self, event: Event) -> Transition:
         loc = self.world.programs[event.action].loc
-        return Transition(event.action, event.labels, (), z3.BoolVal(False), {}, {}, None, ("", ""), (), loc)
+        return Transition(event.action, event.labels, (), z3.BoolVal(False), {}, self._costs(event), None, ("", ""), (),
+                          loc)
 
     def _costs(self, event: Event) -> dict[str, z3.ArithRef]:
         mark, found = self.model.marks[event.action], {}

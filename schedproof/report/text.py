@@ -99,7 +99,7 @@ def _body(trace: Trace, width: int) -> Iterator[str]:
         head = f"{margin}{amount(times[i], trace.unit):>{column}} {i + 1:>{NUMBER}}  "
         note = "   <- wait begins" if wait and i == wait[0] else ""
         yield from _step(trace, step, head, margin, width, note)
-        if wait and i == wait[-1] and not trace.cycle:
+        if wait and i == wait[-1] and not trace.cycle and trace.total is not None:
             yield f"{margin.rstrip()} wait ends after {amount(spent, trace.unit)}"
     if trace.cycle:
         yield f"  ---- and so on for ever from step {len(trace.stem) + 1}"
@@ -107,7 +107,7 @@ def _body(trace: Trace, width: int) -> Iterator[str]:
 
 def _cycle_line(trace: Trace) -> str:
     these = "this step" if len(trace.cycle) == 1 else f"these {len(trace.cycle)} steps"
-    if any(step.waiting for step in trace.cycle):
+    if any(step.waiting for step in trace.cycle) and trace.unit:
         added = amount(sum(s.cost for s in trace.cycle), trace.unit)
         return f"repeats for ever: {these}; each round adds {added} to the wait"
     return f"repeats for ever: {these}"
@@ -130,7 +130,10 @@ def _step(trace: Trace, step: Step, head: str, margin: str, width: int, note: st
 def _closing(trace: Trace, width: int) -> Iterator[str]:
     end = sum(step.cost for step in trace.steps)
     length = plural(len(trace.steps), "step") + (f", {amount(end, trace.unit)}" if trace.unit else "")
-    if trace.cycle and any(step.waiting for step in trace.cycle):
+    if trace.note:
+        until = " up to the end of the first round" if trace.cycle else ""
+        yield from wrap(f"{length}{until}; {trace.note}.", width)
+    elif trace.cycle and any(step.waiting for step in trace.cycle):
         yield from wrap(f"{length} up to the end of the first round; the wait has no bound.", width)
     elif trace.total is not None and wait_of(trace):
         yield from wrap(f"{length}; the wait is {amount(trace.total, trace.unit)}.", width)

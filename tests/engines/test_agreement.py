@@ -280,9 +280,9 @@ def test_random_models(text):
 
 def test_the_reference_engine_says_what_it_cannot_do():
     instance = model_of(DECLARED).variant("v1")
-    from schedproof.property import Eventually
+    from schedproof.property import Lemma
 
-    assert "not decided" in (Reference().applies(instance, Property("p", None, "", Eventually(holder_waits))) or "")
+    assert "not decided" in (Reference().applies(instance, Property("p", None, "", Lemma(holder_waits))) or "")
     unbounded = model_of(DECLARED.replace("n = Range(0, 2)", "n = Int(init=0)")).variant("v1")
     assert "unbounded" in (Reference().applies(unbounded, Property("p", None, "", Invariant(holder_waits))) or "")
 

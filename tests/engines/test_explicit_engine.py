@@ -11,7 +11,7 @@ import z3
 from schedproof.engines.explicit.engine import Explicit
 from schedproof.errors import ModelError
 from schedproof.model.domains import Enum, Int
-from schedproof.property import Eventually, Invariant, Reachable, Within, WorstCase
+from schedproof.property import Invariant, Lemma, Reachable, Within, WorstCase
 from schedproof.verdict import Proved, Refuted, Unknown, Vacuous
 from tests.engines.handmade import (
     PLACE,
@@ -292,7 +292,7 @@ def test_worst_cases_and_free_values():
 
 # --------------------------------------------------------------------------------------------------- not decided
 def test_what_the_engine_does_not_apply_to():
-    assert "eventually" in ENGINE.applies(line(3), prop(Eventually(YES)))
+    assert "lemma" in ENGINE.applies(line(3), prop(Lemma(YES)))
     unbounded = replace(line(3), variables=by_name(of("at", Int())))
     assert ENGINE.applies(unbounded, prop(Invariant(YES))) == "at has no bounds"
     assert ENGINE.applies(line(3), prop(Invariant(YES))) is None

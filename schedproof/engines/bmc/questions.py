@@ -67,13 +67,14 @@ class Waits(Question):
 
 
 class Never(Question):
-    """A fair run in which time diverges never reaches the goal, from the state on where ``after`` holds."""
+    """A fair run in which time diverges, or one that ends, never reaches the goal once ``after`` has held."""
 
     loops = True
 
     def __init__(self, goal: z3.BoolRef, after: z3.BoolRef | None, costs: Sequence[z3.ArithRef] | None,
-                 transitions: Sequence[Transition]):
+                 transitions: Sequence[Transition], final: z3.BoolRef | None):
         self.goal, self.transitions = goal, transitions
+        self.final = z3.BoolVal(False) if final is None else final     # elsewhere a run must not end
         self.cost = None if costs is None else by_step(list(costs))
         # Whether the goal is still due: this state included, all states before it.
         begun = z3.BoolVal(True) if after is None else after
@@ -81,6 +82,11 @@ class Never(Question):
         self.due = z3.And(z3.Or(was, begun) if after is not None else was, z3.Not(goal))
         first = z3.BoolVal(after is None)
         self.extras = (Extra(PENDING, None, first, self.due),)
+
+    def here(self, run: Unrolling, k: int) -> z3.BoolRef:
+        """That the run ends here: nothing can happen any more, and the goal is still due."""
+        over = z3.And(run.coding.truth(self.final), z3.Not(z3.Or(*run.guards)))
+        return z3.And(run.at(run.coding.truth(self.due), k), run.at(over, k))
 
     def around(self, run: Unrolling, i: int, k: int) -> z3.BoolRef:
         goal = run.coding.truth(self.goal)
@@ -123,4 +129,4 @@ def question_of(instance: Any, property: Property, transitions: Sequence[Transit
     timed = [sum((c for u, c in x.costs.items() if not kind.cost or u == kind.cost), start=z3.IntVal(0))
              for x in transitions] if units else None
     after = None if kind.after is None else instance.predicate(kind.after)
-    return Never(instance.predicate(kind.goal), after, timed, transitions)
+    return Never(instance.predicate(kind.goal), after, timed, transitions, instance.final)

@@ -13,6 +13,7 @@ import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -25,6 +26,7 @@ from schedproof.engines.explicit.terms import Node, Terms
 from schedproof.model.transition import State, Transition, Variable
 
 LEFT_DOMAIN = -1
+Clock = Literal["", "any", "steps"]
 WORDS = 3                      # a successor's words
 POSITIVE, NEGATIVE = 1 << 32, 1 << 33
 NUMBER = POSITIVE - 1          # mask of the transition's number in the second word
@@ -83,8 +85,12 @@ class _Rule:
 
 
 def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Transition],
-                     predicates: Sequence[z3.BoolRef], cost: str = "", initial: Sequence[State] = ()) -> Compiled:
+                     predicates: Sequence[z3.BoolRef], cost: str = "", initial: Sequence[State] = (),
+                     clock: Clock = "") -> Compiled:
     """Compile. ``cost`` names the cost to report. Raises CannotCompile with the reason.
+
+    With ``clock`` it is 1 for each step that costs
+    ``any`` thing, or for all ``steps``.
 
     With ``initial`` states the code is good for what can be reached from them only, and a state may be smaller.
     """
@@ -92,7 +98,7 @@ def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Tr
     layout = lay_out(variables, transitions, initial)
     terms = Terms({n: f.bounds for n, f in layout.fields.items()},
                   (n for n, f in layout.fields.items() if f.truth))
-    rules = [_rule(terms, layout, number, t, cost) for number, t in enumerate(transitions)]
+    rules = [_rule(terms, layout, number, t, cost, clock) for number, t in enumerate(transitions)]
     watched = [terms.read(p) for p in predicates]
     module = ir.Module("instance")
     _successors(module, layout, rules)
@@ -109,7 +115,7 @@ def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Tr
         keep=engine)
 
 
-def _rule(terms: Terms, layout: Layout, number: int, transition: Transition, cost: str) -> _Rule:
+def _rule(terms: Terms, layout: Layout, number: int, transition: Transition, cost: str, clock: Clock) -> _Rule:
     updates = []
     for name, term in transition.updates.items():
         if name not in layout.fields:
@@ -122,7 +128,9 @@ def _rule(terms: Terms, layout: Layout, number: int, transition: Transition, cos
     positive = terms.both("or", (terms.lt(zero, c) for c in costs.values()))
     negative = terms.both("or", (terms.lt(c, zero) for c in costs.values()))
     flags = tuple((bit, node) for bit, node in ((POSITIVE, positive), (NEGATIVE, negative)) if node is not terms.false)
-    return _Rule(number, terms.read(transition.guard), tuple(updates), costs.get(cost, zero),
+    one = terms.const(1)
+    price = costs.get(cost, zero) if not clock else one if clock == "steps" else terms.ite(positive, one, zero)
+    return _Rule(number, terms.read(transition.guard), tuple(updates), price,
                  bool(transition.fault), flags)
 
 

@@ -189,6 +189,44 @@ def shortest(offsets: Words, targets: Places, usable: Bytes, start: int, goal_no
 
 
 @compiled
+def depths(parents: Places, depth: Places) -> None:
+    """``depth[p]``: how many steps the state at place p is away from an initial one."""
+    for place in range(depth.size):
+        parent = parents[place]
+        depth[place] = 0 if parent < 0 else depth[parent] + 1
+
+
+@compiled
+def spread(offsets: Words, targets: Places, begins: Bytes, depth: Places, distance: Places, came: Words,
+           before: Places) -> None:
+    """Shortest paths from all nodes that ``begins`` marks, which have a ``depth`` to start with.
+
+    ``depth`` must not fall from one node to the next. ``distance`` has to be -1 everywhere and stays so where no path
+    leads; ``came`` and ``before`` get the last edge and the node before it, and a node where a path begins itself.
+    """
+    nodes = offsets.size - 1
+    queue = np.empty(nodes, np.int32)
+    head, tail, fresh = 0, 0, 0
+    while True:
+        while fresh < nodes and (not begins[fresh] or distance[fresh] >= 0):
+            fresh += 1
+        if fresh < nodes and (head == tail or depth[fresh] <= distance[queue[head]]):
+            node = fresh
+            distance[node], before[node], came[node] = depth[node], node, -1
+        elif head < tail:
+            node = queue[head]
+            head += 1
+        else:
+            break
+        for edge in range(offsets[node], offsets[node + 1]):
+            target = targets[edge]
+            if target >= 0 and distance[target] < 0:
+                distance[target], before[target], came[target] = distance[node] + 1, node, edge
+                queue[tail] = target
+                tail += 1
+
+
+@compiled
 def restrict(offsets: Words, targets: Places, keep: Bytes, within: Places, new_offsets: Words,
              new_targets: Places, origin: Words) -> int:
     """The graph of the nodes in ``keep`` and the edges between them that stay in one part of ``within``.

@@ -34,6 +34,11 @@ class Waits:
     targets: Places
     costs: Words | Places
 
+    @property
+    def size(self) -> int:
+        """Bytes of the graph."""
+        return sum(a.nbytes for a in (self.places, self.offsets, self.targets, self.costs))
+
     def numbers(self, edges: Words) -> list[int]:
         """The transitions' numbers of some edges."""
         nodes = np.searchsorted(self.offsets, edges, side="right") - 1
@@ -74,7 +79,7 @@ def measure(space: Space, waiting: int, fairness: Fairness, meter: Meter) -> Wai
         return None
     if space.compiled.cost_high * (places.size + 1) >= COST_LIMIT:
         raise BudgetExceeded("the cost of a wait may not fit 64 bits")
-    waits = _graph(space, places, meter)
+    waits = graph_of(space, places, int(space.info[MARKED_EDGES]), meter)
     component, order, count = strong_components(waits.offsets, waits.targets, meter)
     positive = np.zeros(count, np.uint8)
     leaves = bool((waits.targets < 0).any())
@@ -86,8 +91,8 @@ def measure(space: Space, waiting: int, fairness: Fairness, meter: Meter) -> Wai
     return _longest_wait(waits, component, best, leaves)
 
 
-def _graph(space: Space, places: Places, meter: Meter) -> Waits:
-    edges = int(space.info[MARKED_EDGES])
+def graph_of(space: Space, places: Places, edges: int, meter: Meter) -> Waits:
+    """The graph of the states at ``places``, which have ``edges`` steps in all."""
     small = space.compiled.cost_high < 1 << 31
     size = 4 * space.count + 12 * places.size + edges * (4 + (4 if small else 8) + 2)
     meter.room(space.size + size + TARJAN_BYTES * places.size)
@@ -158,6 +163,14 @@ def stuck_in_time(space: Space, allowed: int, edges: int, meter: Meter) -> int |
     """
     flags = space.flags[:space.count]
     places = np.flatnonzero((flags & np.uint8(1 | (allowed << 1) & 0xFF)) == 0).astype(np.int32)
+    return first_enclosed(space, places, edges, meter)
+
+
+def first_enclosed(space: Space, places: Places, edges: int, meter: Meter) -> int | None:
+    """The first of some states from which none that is not among them can be reached.
+
+    ``edges`` is the number of their steps.
+    """
     if places.size == 0:
         return None
     meter.room(space.size + 4 * space.count + (12 + TARJAN_BYTES) * places.size + 4 * edges)
@@ -170,4 +183,5 @@ def stuck_in_time(space: Space, allowed: int, edges: int, meter: Meter) -> int |
     return int(places[held[0]]) if held.size else None
 
 
-__all__ = ["LEFT_DOMAIN", "Wait", "Waits", "edges_of", "measure", "stuck_in_time", "strong_components"]
+__all__ = ["LEFT_DOMAIN", "Wait", "Waits", "edges_of", "first_enclosed", "graph_of", "measure", "stuck_in_time",
+           "strong_components"]
