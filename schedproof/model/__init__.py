@@ -21,6 +21,7 @@ from schedproof.model.domains import (
     NULL,
     Bool,
     Constant,
+    Current,
     Enum,
     Int,
     Link,
@@ -36,6 +37,6 @@ from schedproof.model.instance import Instance
 from schedproof.model.model import Model
 from schedproof.model.vocabulary import Vocabulary
 
-__all__ = ["NULL", "Bool", "Constant", "Enum", "Instance", "Int", "Link", "Model", "Object", "Param", "Pointer",
-           "Range", "Ref", "Switch", "Values", "Vocabulary", "action", "block", "cdiv", "choose", "cmod",
+__all__ = ["NULL", "Bool", "Constant", "Current", "Enum", "Instance", "Int", "Link", "Model", "Object", "Param",
+           "Pointer", "Range", "Ref", "Switch", "Values", "Vocabulary", "action", "block", "cdiv", "choose", "cmod",
            "environment", "final", "implies", "init", "kernel", "require", "ring", "step", "thread"]

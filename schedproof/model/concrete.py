@@ -44,7 +44,7 @@ def steps(instance: Instance, state: State, action: str | None = None, args: tup
 
 
 def _one(instance: Instance, memory: Memory, state: State, what: Event, oracle: Oracle) -> Taken | None:
-    interpreter = Interpreter(instance.world, memory, oracle)
+    interpreter = Interpreter(instance.world, {**memory, **instance.current(what)}, oracle)
     threads: Threads = instance.threads
     sites = ("", "")
     try:

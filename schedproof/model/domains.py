@@ -280,3 +280,19 @@ class Pointer(Domain):
 
     def show(self, code: int | bool) -> str:
         return "NULL" if code == NULL_CODE else self.names[code]
+
+
+class Current(Pointer):
+    """The object of the thread that makes the step, NULL in an action: what ``current`` is in the kernel.
+
+    It is no part of the state, and nothing is assigned to it.
+    """
+
+    def __init__(self, target: Object):
+        super().__init__(target)
+        self.transient = True
+
+    def resolve(self, params: Any, enumerators: Mapping[str, int]) -> Current:
+        found = Current(self.target)
+        found.name, found.names = self.name, self.target.resolve(params)
+        return found

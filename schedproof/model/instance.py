@@ -20,7 +20,7 @@ from schedproof.lang.paths import Heap, Result
 from schedproof.lang.world import Key, World, make_world
 from schedproof.model.actions import Mark
 from schedproof.model.concrete import Event
-from schedproof.model.domains import NULL, Bool, Domain, Pointer, Ref
+from schedproof.model.domains import NULL, Bool, Current, Domain, Pointer, Ref
 from schedproof.model.formulas import Formulas
 from schedproof.model.free import cases
 from schedproof.model.grain import grained
@@ -67,6 +67,7 @@ class Instance:
         variables = {**self._declared, **self.threads.variables}
         self.world: World = replace(base, variables=variables)
         self.threads.world = self.world
+        self.threads.probe = self._never_read
 
     def _universe(self, per: Any) -> str | None:
         return None if per is None else self.scope.universe_of(per)
@@ -283,7 +284,8 @@ class Instance:
     def _thread(self, event: Event) -> Iterator[Transition]:
         """A thread's steps: from its start, and from every site with every combination that some step leaves there."""
         me = event.args[0]
-        todo: list[tuple[str, Mapping[Key, int | bool]]] = [(START, {})]
+        opening = self.threads.openings.get(event.action, START)
+        todo: list[tuple[str, Mapping[Key, int | bool]]] = [(opening, {})]
         found: dict[tuple[str, tuple[tuple[Key, int | bool], ...]], list[Transition]] = {}
         while todo:
             here, fixed = todo.pop()
@@ -293,7 +295,7 @@ class Instance:
                     there = site_name(record.site)
                     if self.threads.note_constants(event.action, event.args, record):      # once more, with that
                         todo += [(place, dict(known)) for place, known in found if place == there]
-                    todo += [(there, known) for known in self.threads.reached(event.action, record, me)
+                    todo += [(there, known) for known in self.threads.reached(event.action, event.args, record, me)
                              if (there, tuple(known.items())) not in found and (there, known) not in todo]
                 steps += self._thread_steps(event, here, result)
         yield from (x for made in found.values() for x in made)
@@ -303,20 +305,50 @@ class Instance:
         me = event.args[0]
         given = t.and_(t.equal(self.heap[f"{event.action}.at", me], self.threads.codes[here]),
                        *(t.equal(self.heap[k], v) for k, v in fixed.items()))
+        heap = {**self.heap, **self.current(event)}
         if here == START:
-            return runs(self.world, self.ranges, event.action, list(event.args), self.heap, given=given)
+            return runs(self.world, self.ranges, event.action, list(event.args), heap, given=given)
         site = self.threads.sites[event.action][here]
-        frames = self.threads.frames(event.action, event.args, here, me, self.heap, fixed)
-        return runs(self.world, self.ranges, event.action, [], self.heap, site, frames, given)
+        frames = self.threads.frames(event.action, event.args, here, me, heap, fixed)
+        return runs(self.world, self.ranges, event.action, [], heap, site, frames, given)
+
+    def current(self, event: Event) -> dict[Key, int]:
+        """What ``Current`` variables are while an event makes its step."""
+        mark = self.model.marks[event.action]
+        own = self._universe(mark.per[0]) if mark.kind == "thread" else None
+        return {(n, None): event.args[0] for n, (_, d) in self._declared.items()
+                if isinstance(d, Current) and own is not None and self._universe(d.target) == own}
+
+    def _never_read(self, method: str, args: tuple[int, ...], site: str) -> frozenset[str]:
+        """The saved locals that make no difference from a site on: each is an unknown, and in no result."""
+        threads = self.threads
+        unknown: dict[Key, Any] = {}
+        ranges = dict(self.ranges)
+        for variable in {v for frame in threads.saved[method, site] for _, v in frame if v}:
+            domain, name = threads.variables[variable][1], f"{variable}?"
+            unknown[variable, args[0]] = z3.Bool(name) if domain.sort == "Bool" else z3.Int(name)
+            codes = domain.codes()
+            if domain.sort != "Bool" and codes is not None:
+                ranges[name] = (min(codes), max(codes))
+        threads.unread[method, args, site] = frozenset()             # while it is being found out
+        event = next(e for e in self.events if (e.action, e.args) == (method, args))
+        heap = {**self.heap, **self.current(event)}
+        frames = threads.frames(method, args, site, args[0], unknown, {})
+        try:
+            results = runs(self.world, ranges, method, [], heap, threads.sites[method][site], frames)
+        except (ModelError, NotExecutable):
+            return frozenset()
+        terms = [x for result in results for x in threads.outcome(method, result)]
+        used = t.constants_of([x for x in terms if not isinstance(x, bool | int)])
+        return frozenset(v for (v, _), constant in unknown.items() if constant.decl().name() not in used)
 
     def _thread_steps(self, event: Event, here: str, result: Result) -> Iterator[Transition]:
         """The steps of one run of a thread from one site: to each cut, and to its end."""
-        me = event.args[0]
         for record in result.cuts:
-            own = self.threads.updates(event.action, me, here, record)
+            own = self.threads.updates(event.action, event.args, here, record)
             yield from self._variants(event, result, record.guard, record.heap, own, (here, site_name(record.site)))
         if result.end is not None:
-            own = self.threads.updates(event.action, me, here, None)
+            own = self.threads.updates(event.action, event.args, here, None)
             yield from self._variants(event, result, result.end.pc, result.end.heap, own, (here, END))
         yield from self._faults(event, result)
 
@@ -354,7 +386,7 @@ class Instance:
 
     def check_transient(self, event: Event, heap: Mapping[Key, t.Value]) -> None:
         """Raise ModelError when a step leaves a transient variable with another value than its initial one."""
-        for key, value in self._transient.items():
+        for key, value in {**self._transient, **self.current(event)}.items():
             if not t.same(heap[key], value):
                 loc = self.world.programs[event.action].loc
                 raise ModelError(f"{event.action} may leave {self.world.name(key)} with another value than {value}",

@@ -9,14 +9,14 @@ thread has); it is then no part of the state.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from schedproof.errors import ModelError
 from schedproof.lang import normal
 from schedproof.lang import syntax as s
 from schedproof.lang.interpret import Memory
-from schedproof.lang.paths import CutRecord, SitePath, unsure
+from schedproof.lang.paths import UNSURE, CutRecord, Partly, Result, SitePath, unsure
 from schedproof.lang.terms import Value, outcomes
 from schedproof.lang.world import Key, World, is_site
 from schedproof.model.domains import Domain, Enum
@@ -30,6 +30,26 @@ def site_name(site: SitePath) -> str:
     return ">".join(f"{program}#{ordinal}" for program, ordinal in site)
 
 
+def endless_wait(program: s.Program) -> s.While | None:
+    """The loop that a thread consists of, where each round begins with a ``block`` and nothing leaves the loop."""
+    if len(program.body) != 1 or not isinstance(program.body[0], s.While):
+        return None
+    loop = program.body[0]
+    if loop.test != s.Const(True, loop.test.loc) or _leaves(loop.body) or loop.test_last:
+        return None
+    return loop if isinstance(loop.body[0], s.Cut) and loop.body[0].until is not None else None
+
+
+def _leaves(body: tuple[s.Stmt, ...], inner: bool = False) -> bool:
+    """Whether a loop with this body is left from within; the breaks of a loop inside of it are that one's."""
+    for x in body:
+        if isinstance(x, s.Return) or (isinstance(x, s.Break) and not inner):
+            return True
+        if any(_leaves(b, inner or isinstance(x, s.While | s.For)) for b in s.blocks(x)):
+            return True
+    return False
+
+
 class Threads:
     """The sites of every thread of an instance and what is saved at each."""
 
@@ -41,12 +61,19 @@ class Threads:
         self.saved: dict[tuple[str, str], list[list[tuple[str, str]]]] = {}     # frames: (local, variable or "")
         self.constants: dict[tuple[str, tuple[int, ...], str, int, str], int | bool] = {}
         self.places: dict[str, s.Loc] = {}
+        self.openings: dict[str, str] = {}          # of threads that only wait at first: the place where they wait
+        self.unread: dict[tuple[str, tuple[int, ...], str], frozenset[str]] = {}
+        self.probe: Callable[[str, tuple[int, ...], str], frozenset[str]] = lambda *_: frozenset()
         live = {name: normal.live_after(world.programs[name], lambda x: is_site(x, world.cutting))
                 for name in world.cutting}
         for method, universe in threads.items():
             paths = list(self._paths(method, ()))
             self.sites[method] = {site_name(p): p for p in paths}
             names = [START, *self.sites[method], END]
+            loop = endless_wait(world.programs[method])
+            if loop is not None:
+                self.openings[method] = site_name(((method, world.sites[id(loop.body[0])]),))
+                names = list(self.sites[method])
             for name in names:
                 enumerators.setdefault(name, len(enumerators))
             at = Enum(*names).resolve(None, enumerators)
@@ -96,16 +123,28 @@ class Threads:
         self.variables = {n: (u, resolved[n]) for n, (u, _) in self.variables.items()}
 
     # ---------------------------------------------------------------------------------- symbolic stepping
-    def reached(self, method: str, record: CutRecord, me: int) -> list[dict[Key, int | bool]]:
+    def never_read(self, method: str, args: tuple[int, ...], site: str) -> frozenset[str]:
+        """The saved locals on which nothing depends that a thread does from a site on.
+
+        The text may read them on paths that are never taken from there, as a loop's counter behind a call that, where
+        it blocks, gives the value that ends the loop. They are no part of the state.
+        """
+        key = (method, args, site)
+        if key not in self.unread:
+            self.unread[key] = self.probe(*key)
+        return self.unread[key]
+
+    def reached(self, method: str, args: tuple[int, ...], record: CutRecord, me: int) -> list[dict[Key, int | bool]]:
         """The combinations of saved indices and numbers that a cut can leave; truth values stay symbolic.
 
         A value that is known, or decides between a few known ones, gives these; any other all those of its domain.
         """
         site = site_name(record.site)
         keys: list[tuple[Key, tuple[int | bool, ...]]] = []
+        unread = self.never_read(method, args, site)
         for depth, frame in enumerate(self.saved[method, site]):
             for local, variable in frame:
-                if variable and self.variables[variable][1].sort != "Bool":
+                if variable and variable not in unread and self.variables[variable][1].sort != "Bool":
                     codes = self.variables[variable][1].codes()
                     if codes is None:
                         raise ModelError(f"the local {variable} is unbounded", hint="give it a Range")
@@ -124,14 +163,19 @@ class Threads:
                fixed: Mapping[Key, int | bool]) -> list[dict[str, Value]]:
         """The locals of each frame at a site, from the state."""
         out: list[dict[str, Value]] = []
+        unread = self.never_read(method, args, site)
         for depth, frame in enumerate(self.saved[method, site]):
             env: dict[str, Value] = {}
             for local, variable in frame:
-                if variable:
+                if variable in unread:
+                    env[local] = self._default(variable)
+                elif variable:
                     key = (variable, me)
                     env[local] = fixed[key] if key in fixed else heap[key]
                 elif (method, args, site, depth, local) in self.constants:
                     env[local] = self.constants[method, args, site, depth, local]
+                elif site == self.openings.get(method) and local in self.world.programs[method].params:
+                    env[local] = args[self.world.programs[method].params.index(local)]
             out.append(env)
         return out
 
@@ -162,8 +206,9 @@ class Threads:
         return ModelError(f"`{local}` of {program} lives across {site} and has no domain", loc.file, loc.line,
                           f'declare it in the model: locals = {{("{program}", "{local}"): Range(low, high)}}')
 
-    def updates(self, method: str, me: int, here: str, record: CutRecord | None) -> dict[Key, Value]:
+    def updates(self, method: str, args: tuple[int, ...], here: str, record: CutRecord | None) -> dict[Key, Value]:
         """What a step from ``here`` to a cut (or to the end) does to the thread's own variables."""
+        me = args[0]
         there = END if record is None else site_name(record.site)
         changed: dict[Key, Value] = {(f"{method}.at", me): self.codes[there]}
         if here != START:
@@ -172,8 +217,12 @@ class Threads:
                     if variable:
                         changed[variable, me] = self._default(variable)
         if record is not None:
+            unread = self.never_read(method, args, there)
             for depth, frame in enumerate(self.saved[method, there]):
                 for local, variable in frame:
+                    if variable in unread:
+                        changed[variable, me] = self._default(variable)
+                        continue
                     if unsure(record.saved[depth].get(local)):
                         raise ModelError(f"`{local}` has no value at {there} on some path", self.places[there].file,
                                          self.places[there].line, "give it one before")
@@ -188,7 +237,21 @@ class Threads:
 
     def initial(self) -> dict[str, int | bool]:
         """The values at the beginning: every thread at its start, nothing saved."""
-        return {v: self.codes[START] if v.endswith(".at") else self._default(v) for v in self.variables}
+        return {v: self.codes[self.openings.get(v.removesuffix(".at"), START)] if v.endswith(".at") else
+                self._default(v) for v in self.variables}
+
+    def outcome(self, method: str, result: Result) -> list[Value]:
+        """All terms of a run from a site that decide what is done: conditions, the states behind it, what is saved."""
+        found: list[Value] = [fault.guard for fault in result.faults]
+        if result.end is not None:
+            found += [result.end.pc, *result.end.heap.values()]
+        for record in result.cuts:
+            found += [record.guard, *record.heap.values()]
+            for depth, frame in enumerate(self.saved[method, site_name(record.site)]):
+                saved = [record.saved[depth].get(local) for local, _ in frame]
+                found += [x.value if isinstance(x, Partly) else x for x in saved if x is not None and x is not UNSURE]
+                found += [x.known for x in saved if isinstance(x, Partly)]
+        return found
 
     # ---------------------------------------------------------------------------------- concrete stepping
     def site(self, event: Any, memory: Mapping[Key, int | bool]) -> str:
@@ -204,7 +267,7 @@ class Threads:
         record = CutRecord(site, True, {}, tuple(dict(f) for f in frames)) if site else None
         if record is not None:
             self.note_constants(event.action, event.args, record)
-        for key, value in self.updates(event.action, event.args[0], here, record).items():
+        for key, value in self.updates(event.action, event.args, here, record).items():
             codes = self.variables[key[0]][1].codes()
             if codes is not None and value not in codes:
                 loc = self.places[site_name(site)]

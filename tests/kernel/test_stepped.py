@@ -16,7 +16,7 @@ from schedproof.kernel.compare import Comparison, Side, compare
 from schedproof.kernel.conform import conform
 from schedproof.kernel.functions import read_function, with_c
 from schedproof.kernel.overflow import overflows
-from schedproof.model import Bool, Model, Object, Range, Vocabulary, block, environment, kernel, step, thread
+from schedproof.model import Bool, Model, Object, Range, Vocabulary, block, environment, kernel
 from schedproof.suite.models.directed_yield import KVM, DirectedYield
 from tests.kernel.smallc import edited
 from tests.kernel.steppedc import really_differs
@@ -351,28 +351,17 @@ def test_edits_of_the_handler(real_tree: Tree, name: str):
         assert really_differs(instance, before, after, found), found
 
 
-class Spinning(DirectedYield):
-    """The handler in a thread, so that it has a program counter."""
-
-    @thread(per=DirectedYield.vcpu)
-    def guest(self, me):
-        block(until=self.running == me)
-        while True:
-            self.kvm_vcpu_on_spin(me, True)
-            step()
-
-
 def test_the_handler_runs_in_the_model_from_c_as_from_python(real_tree: Tree):
     """Two vCPUs: the same reachable graph, on both ways of running; locals of C have domains."""
-    instance = Spinning.variant(release(real_tree), vcpus=2)
-    read = read_function(real_tree, SPIN, KVM, Spinning)
+    instance = DirectedYield.variant(release(real_tree), vcpus=2)
+    read = read_function(real_tree, SPIN, KVM, DirectedYield)
     c = with_c(instance, read.programs)
     assert {v.base for v in c.variables.values()} >= {f"guest#1.{n}" for n in ("i", "pass", "try", "last_boosted_vcpu")}
     assert require_agreement(instance) == require_agreement(c)
 
 
 def test_a_local_of_c_without_a_domain_says_what_to_declare(real_tree: Tree):
-    class Undeclared(Spinning):
+    class Undeclared(DirectedYield):
         locals = {("kvm_vcpu_on_spin", "pass"): Range(0, 2), ("kvm_vcpu_on_spin", "try"): Range(0, 3)}
 
     read = read_function(real_tree, SPIN, KVM, Undeclared)
