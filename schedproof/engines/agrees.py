@@ -120,7 +120,7 @@ class Side:
         final = [] if instance.final is None else [instance.final]
         compiled = compile_instance(instance.variables, transitions, final, "", instance.initial)
         before = self.meter.counts.transitions
-        self.space: Space = explore(compiled, checks.pack_initial(instance, compiled.layout), self.meter,
+        self.space: Space = explore(compiled, checks.pack_initial(instance, compiled), self.meter,
                                     may_stick=1 if final else 0)
         checks.require_sound(instance, self.space, self._tell)
         self.meter.note(transitions=before + self.meter.counts.transitions)
@@ -128,7 +128,7 @@ class Side:
         self.names = tuple(n for n in instance.variables if n in used)
         fields = [compiled.layout.fields[n] for n in self.names]
         self.mask = -1 if any(f.shared for f in fields) else sum({f.mask for f in fields})
-        self.initial: Words = frozenset(checks.pack_initial(instance, compiled.layout))
+        self.initial: Words = frozenset(checks.pack_initial(instance, compiled))
 
     def _tell(self, path: Any) -> Any:
         return to_trace(self.instance, self.property, path.initial, list(path.stem), [], "error", "", None)

@@ -298,13 +298,13 @@ def test_what_the_engine_does_not_apply_to():
     assert ENGINE.applies(line(3), prop(Invariant(YES))) is None
 
 
-def test_more_than_63_bits_are_unknown():
-    many = by_name(*(truth(f"b{i}") for i in range(64)))
+def test_more_than_16_words_are_unknown():
+    many = by_name(*(truth(f"b{i}") for i in range(16 * 63 + 1)))
     instance = Handmade(many, (dict.fromkeys(many, False),), tuple(
         rule(f"flip{n}", True, {n: z3.Not(many[n].term)}) for n in many))
     verdict = ENGINE.decide(instance, prop(Invariant(YES)))
-    assert isinstance(verdict, Unknown) and "64 bits" in verdict.reason
-    assert "64 bits" in ENGINE.applies(instance, prop(Invariant(YES)))
+    assert isinstance(verdict, Unknown) and "1009 bits, more than 16 words of 63" in verdict.reason
+    assert "1009 bits" in ENGINE.applies(instance, prop(Invariant(YES)))
 
 
 def test_a_value_that_may_not_fit_64_bits_is_unknown():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from schedproof.engines.explicit import kernels as k
-from schedproof.engines.explicit.layout import Layout
+from schedproof.engines.explicit.compile import Compiled
 from schedproof.engines.explicit.path import Path, evaluate, path_to
 from schedproof.engines.explicit.search import Space
 from schedproof.errors import ModelError
@@ -18,14 +18,14 @@ Tell = Callable[[Path], object]        # makes the trace of a run that leads to 
 MOST_SHOWN = 24
 
 
-def pack_initial(instance: Any, layout: Layout) -> list[int]:
+def pack_initial(instance: Any, compiled: Compiled) -> list[int]:
     """The words of the initial states. Raises ModelError when there is none or a value is outside its domain."""
     if not instance.initial:
         raise ModelError(f"{instance.name} has no initial state", hint="no assignment satisfies @init")
     words = []
     for state in instance.initial:
         try:
-            words.append(layout.pack(state))
+            words.append(compiled.pack(state))
         except KeyError as error:
             name = str(error.args[0])
             value = state.get(name, "missing")
@@ -50,7 +50,7 @@ def require_sound(instance: Any, space: Space, tell: Tell) -> None:
 def time_cannot_pass(instance: Any, space: Space, place: int, tell: Tell) -> ModelError:
     """The error for a state from which no step that costs anything can be reached."""
     path = path_to(space, place)
-    state = space.compiled.layout.unpack(int(space.states[place]))
+    state = space.compiled.unpack(int(space.states[place]))
     return ModelError(f"time cannot pass from the reachable state {show_state(instance, state)}",
                       hint=_hint("no step with a cost can follow: declare it with @final, or add such a step", path),
                       trace=tell(path))
@@ -74,7 +74,7 @@ def _event_place(space: Space) -> int:
 
 
 def _event_state(space: Space) -> dict[str, int | bool]:
-    return space.compiled.layout.unpack(int(space.states[_event_place(space)]))
+    return space.compiled.unpack(int(space.states[_event_place(space)]))
 
 
 def _left_domain(instance: Any, space: Space, tell: Tell) -> None:

@@ -5,6 +5,9 @@
 state, or ``LEFT_DOMAIN`` (also for a transition that is a fault of the model); the transition's number with flags
 (``POSITIVE``: the step has a positive cost of any name; ``NEGATIVE``: one of its costs is negative); the cost that
 was asked for. ``observe(state) -> mask`` has bit i set where predicate i holds.
+
+Where a state has several words, these two fold and unfold them (see ``wide``); ``wide_successors`` takes the address
+of the words and writes all words of the next state in place of one, ``wide_observe`` takes the address, too.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import z3
 from llvmlite import ir
 
 from schedproof.engines.explicit.emit import I64, MINUS_ONE, Emitter, Memo, word
-from schedproof.engines.explicit.layout import CannotCompile, Field, Layout, lay_out
+from schedproof.engines.explicit.layout import MOST_WORDS, CannotCompile, Field, Layout, lay_out
 from schedproof.engines.explicit.terms import Node, Terms
+from schedproof.engines.explicit.wide import OBSERVE, SUCCESSORS, Folding, entries
 from schedproof.model.transition import State, Transition, Variable
 
 LEFT_DOMAIN = -1
@@ -47,6 +51,20 @@ class Compiled:
     call_successors: Callable[[int, int], int]
     call_observe: Callable[[int], int]
     keep: object
+    folding: Folding | None = None     # of states with several words
+
+    @property
+    def held(self) -> int:
+        """Bytes that the states take besides one word each."""
+        return 0 if self.folding is None else self.folding.size
+
+    def pack(self, state: State) -> int:
+        """The word of a state. Raises KeyError, with the variable's name, for a code outside its domain."""
+        bits = self.layout.pack(state)
+        return bits if self.folding is None else self.folding.fold(bits)
+
+    def unpack(self, folded: int) -> dict[str, int | bool]:
+        return self.layout.unpack(folded if self.folding is None else self.folding.unfold(folded))
 
     @property
     def width(self) -> int:
@@ -86,24 +104,32 @@ class _Rule:
 
 def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Transition],
                      predicates: Sequence[z3.BoolRef], cost: str = "", initial: Sequence[State] = (),
-                     clock: Clock = "") -> Compiled:
+                     clock: Clock = "", most_words: int = 1) -> Compiled:
     """Compile. ``cost`` names the cost to report. Raises CannotCompile with the reason.
 
     With ``clock`` it is 1 for each step that costs
     ``any`` thing, or for all ``steps``.
 
-    With ``initial`` states the code is good for what can be reached from them only, and a state may be smaller.
+    States that need more than one word are refused unless ``most_words`` allows it: the bits of such states cannot be
+    read from their word, only ``Compiled.pack`` and ``unpack`` know them. With ``initial`` states the code is good for
+    what can be reached from them only, and a state may be smaller.
     """
     start = time.perf_counter()
-    layout = lay_out(variables, transitions, initial)
+    layout = lay_out(variables, transitions, initial, most_words)
     terms = Terms({n: f.bounds for n, f in layout.fields.items()},
                   (n for n, f in layout.fields.items() if f.truth))
     rules = [_rule(terms, layout, number, t, cost, clock) for number, t in enumerate(transitions)]
     watched = [terms.read(p) for p in predicates]
     module = ir.Module("instance")
-    _successors(module, layout, rules)
-    _observe(module, layout, watched)
+    folding = Folding(layout.words, len(rules)) if layout.words > 1 else None
+    _successors(module, layout, rules, "successors" if folding is None else "wide_successors")
+    _observe(module, layout, watched, "observe" if folding is None else "wide_observe")
+    if folding is not None:
+        _folded(module, folding)
     engine = _machine_code(module)
+    if folding is not None:
+        for slot, name in ((SUCCESSORS, "wide_successors"), (OBSERVE, "wide_observe")):
+            folding.header[slot] = engine.get_function_address(name)
     successors, observe = engine.get_function_address("successors"), engine.get_function_address("observe")
     return Compiled(
         layout, tuple(transitions), successors, observe,
@@ -112,7 +138,7 @@ def compile_instance(variables: Mapping[str, Variable], transitions: Sequence[Tr
         seconds=time.perf_counter() - start,
         call_successors=ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(successors),
         call_observe=ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(observe),
-        keep=engine)
+        keep=engine, folding=folding)
 
 
 def _rule(terms: Terms, layout: Layout, number: int, transition: Transition, cost: str, clock: Clock) -> _Rule:
@@ -163,10 +189,21 @@ def _parts(rules: Sequence[_Rule]) -> list[list[_Rule]]:
 
 
 # ------------------------------------------------------------------------------------------------ IR functions
-def _successors(module: ir.Module, layout: Layout, rules: Sequence[_Rule]) -> None:
+def _folded(module: ir.Module, folding: Folding) -> None:
+    """``successors`` and ``observe`` of states with several words: Numba's functions, told where the tables are."""
+    for name, entry, kinds in (("successors", entries()[0], [I64, I64.as_pointer()]), ("observe", entries()[1], [I64])):
+        function = ir.Function(module, ir.FunctionType(I64, kinds), name)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        kind = ir.FunctionType(I64, [I64] * (1 + len(kinds)))
+        called = builder.inttoptr(word(entry.address), kind.as_pointer())
+        args = [a if a.type == I64 else builder.ptrtoint(a, I64) for a in function.args]
+        builder.ret(builder.call(called, [word(folding.address), *args]))
+
+
+def _successors(module: ir.Module, layout: Layout, rules: Sequence[_Rule], name: str) -> None:
     pointer = I64.as_pointer()
     groups = [_part(module, f"part{i}", layout, group) for i, group in enumerate(_parts(rules))]
-    function = ir.Function(module, ir.FunctionType(I64, [I64, pointer]), "successors")
+    function = ir.Function(module, ir.FunctionType(I64, [I64, pointer]), name)
     state, out = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     count: ir.Value = word(0)
@@ -196,27 +233,40 @@ def _part(module: ir.Module, name: str, layout: Layout, rules: Sequence[_Rule]) 
 
 
 def _write(emitter: Emitter, rule: _Rule, memo: Memo, out: ir.Value, count: ir.Value) -> None:
-    """One enabled transition's three words. ``memo`` is only good inside the transition's own block."""
+    """One enabled transition's words. ``memo`` is only good inside the transition's own block."""
     b = emitter.builder
     following = _next_state(emitter, rule, memo)
     number: ir.Value = word(rule.number)
     for bit, node in rule.flags:
         number = b.or_(number, b.select(emitter.value(node, memo), word(bit), word(0)))
     position = b.load(count)
-    base = b.mul(position, word(WORDS))
-    for k, value in enumerate((following, number, emitter.value(rule.cost, memo))):
+    base = b.mul(position, word(len(following) + 2))
+    for k, value in enumerate((*following, number, emitter.value(rule.cost, memo))):
         b.store(value, b.gep(out, [b.add(base, word(k))]))
     b.store(b.add(position, word(1)), count)
 
 
-def _next_state(emitter: Emitter, rule: _Rule, memo: Memo) -> ir.Value:
+def _next_state(emitter: Emitter, rule: _Rule, memo: Memo) -> list[ir.Value]:
+    """The words of the next state; the first is negative when that is none."""
     if rule.fault:
-        return MINUS_ONE
+        return [MINUS_ONE] * len(emitter.words)
+    found, failed = [], None
+    for number in range(len(emitter.words)):
+        following, outside = _next_word(emitter, number, [u for u in rule.updates if u.field.word == number], memo)
+        found.append(following)
+        if outside is not None:
+            failed = outside if failed is None else emitter.builder.or_(failed, outside)
+    return found if failed is None else [emitter.builder.select(failed, MINUS_ONE, found[0]), *found[1:]]
+
+
+def _next_word(emitter: Emitter, number: int, updates: Sequence[_Update],
+               memo: Memo) -> tuple[ir.Value, ir.Value | None]:
+    """One word of the next state, and a flag that some value leaves its domain (None: none can)."""
     b, mask = emitter.builder, 0
     bits: ir.Value = word(0)
     change: ir.Value = word(0)                 # of the numbers whose digits are variables
     failed: ir.Value | None = None
-    for update in rule.updates:
+    for update in updates:
         field = update.field
         index, outside = emitter.encode(field, update.value, memo)
         if field.shared:
@@ -227,13 +277,12 @@ def _next_state(emitter: Emitter, rule: _Rule, memo: Memo) -> ir.Value:
             mask |= field.mask
         if outside is not None:
             failed = outside if failed is None else b.or_(failed, outside)
-    kept = b.or_(b.and_(emitter.state, word(~mask & ((1 << 64) - 1))), bits)
-    following = b.add(kept, change)
-    return following if failed is None else b.select(failed, MINUS_ONE, following)
+    kept = b.or_(b.and_(emitter.words[number], word(~mask & ((1 << 64) - 1))), bits)
+    return b.add(kept, change), failed
 
 
-def _observe(module: ir.Module, layout: Layout, watched: Sequence[Node]) -> None:
-    function = ir.Function(module, ir.FunctionType(I64, [I64]), "observe")
+def _observe(module: ir.Module, layout: Layout, watched: Sequence[Node], name: str) -> None:
+    function = ir.Function(module, ir.FunctionType(I64, [I64]), name)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     emitter = Emitter(builder, layout, function.args[0])
     memo: Memo = {}
@@ -265,4 +314,4 @@ def _machine_code(module: ir.Module) -> llvm.ExecutionEngine:
     return engine
 
 
-__all__ = ["LEFT_DOMAIN", "CannotCompile", "Compiled", "compile_instance"]
+__all__ = ["LEFT_DOMAIN", "MOST_WORDS", "CannotCompile", "Compiled", "compile_instance"]

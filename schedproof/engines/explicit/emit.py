@@ -22,10 +22,16 @@ def word(value: int) -> ir.Constant:
 
 
 class Emitter:
-    """Writes nodes through ``builder``, reading variables from the packed ``state``."""
+    """Writes nodes through ``builder``, reading variables from the ``words`` of a packed state.
+
+    ``state`` is that word, or the address of all of them where the layout has several.
+    """
 
     def __init__(self, builder: ir.IRBuilder, layout: Layout, state: ir.Value):
-        self.builder, self.layout, self.state = builder, layout, state
+        self.builder, self.layout, self.words = builder, layout, [state]
+        if layout.words > 1:
+            first = builder.inttoptr(state, I64.as_pointer())
+            self.words = [builder.load(builder.gep(first, [word(i)])) for i in range(layout.words)]
 
     def value(self, root: Node, memo: Memo) -> ir.Value:
         """The value of a node. ``memo`` holds what is already computed on every path to here.
@@ -119,7 +125,7 @@ class Emitter:
     def index(self, field: Field) -> ir.Value:
         """The index that stands in the packed state."""
         b = self.builder
-        raw = b.and_(b.lshr(self.state, word(field.offset)), word((1 << field.width) - 1))
+        raw = b.and_(b.lshr(self.words[field.word], word(field.offset)), word((1 << field.width) - 1))
         return b.urem(b.udiv(raw, word(field.stride)), word(field.size)) if field.shared else raw
 
     def encode(self, field: Field, node: Node, memo: Memo) -> tuple[ir.Value, ir.Value | None]:

@@ -11,7 +11,7 @@ import z3
 
 from schedproof.engines.explicit import checks
 from schedproof.engines.explicit import kernels as k
-from schedproof.engines.explicit.compile import Clock, compile_instance
+from schedproof.engines.explicit.compile import MOST_WORDS, Clock, compile_instance
 from schedproof.engines.explicit.fairness import fair_classes
 from schedproof.engines.explicit.layout import CannotCompile, lay_out
 from schedproof.engines.explicit.liveness import evades, first_hopeless, some_run_counts
@@ -59,7 +59,7 @@ class Explicit:
             return f"the explicit engine does not decide properties of the kind {property.kind.word}"
         try:
             transitions = instance.transitions # first: domains of what threads keep across a cut are learnt here
-            lay_out(instance.variables, transitions, instance.initial)
+            lay_out(instance.variables, transitions, instance.initial, MOST_WORDS)
         except CannotCompile as error:
             return str(error)
         return None
@@ -167,9 +167,9 @@ class _Examination:
         before = self.meter.counts.compile_seconds
         kind = self.property.kind
         compiled = compile_instance(self.instance.variables, transitions, predicates, _cost(kind),
-                                    self.instance.initial, self._clock())
+                                    self.instance.initial, self._clock(), MOST_WORDS)
         self.meter.note(compile_seconds=before + compiled.seconds)
-        space = explore(compiled, checks.pack_initial(self.instance, compiled.layout), self.meter,
+        space = explore(compiled, checks.pack_initial(self.instance, compiled), self.meter,
                         stop=1 << MAIN if isinstance(kind, Invariant) else 0,
                         may_stick=final if whole else -1,
                         marked=1 << MAIN if not isinstance(kind, Invariant | Reachable) else 0)

@@ -65,6 +65,18 @@ def compiled(function: Function) -> Function:
             return numba.njit(function)
 
 
+def callback(signature: Any, function: Any) -> Any:
+    """A compiled function as one with an address (``.address``), kept on disk where that is possible."""
+    folder = _folder()
+    if folder is None:
+        return numba.cfunc(signature)(function.py_func)
+    with _cache_in(folder):
+        try:
+            return numba.cfunc(signature, cache=True)(function.py_func)
+        except RuntimeError:
+            return numba.cfunc(signature)(function.py_func)
+
+
 _WORD = ir.IntType(64)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a state is packed into one 64-bit word.
+"""How a state is packed into one 64-bit word, or into several where one is too small.
 
 Each variable is kept as the index of its code, in as many bits as that needs. A variable that no transition
 changes only needs to tell its initial values apart. Where that is still too much, variables whose number of
 values is no power of two share a group of bits, as the digits of one number (seven values twice fit 6 bits).
 The sign bit stays clear: a negative word is never a state, and stands for "left its domain" in what the
-compiled code gives back.
+compiled code gives back. The same goes for each word of several.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from schedproof.model.domains import Range
 from schedproof.model.transition import State, Transition, Variable
 
 BITS = 63
+WORD = 64                      # a word's bits among those of a whole state
+MOST_WORDS = 16
 GROUPS = (12, 24, BITS)        # the most bits of a group: small numbers are cheaper to take apart
 
 
@@ -42,10 +44,17 @@ class Field:
     width: int = 0
     stride: int = 1
     shared: bool = False
+    word: int = 0              # which word of several
 
     @property
     def mask(self) -> int:
+        """The bits within the word."""
         return ((1 << self.width) - 1) << self.offset
+
+    @property
+    def place(self) -> int:
+        """Where the bits begin among those of the whole state."""
+        return WORD * self.word + self.offset
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -74,26 +83,30 @@ class Layout:
 
     @property
     def bits(self) -> int:
-        return max((f.offset + f.width for f in self.fields.values()), default=0)
+        return max((f.place + f.width for f in self.fields.values()), default=0)
+
+    @property
+    def words(self) -> int:
+        return 1 + max((f.word for f in self.fields.values()), default=0)
 
     def pack(self, state: State) -> int:
-        """The word of a state. Raises KeyError, with the variable's name, for a code outside its domain."""
+        """The bits of a state, ``WORD`` a word. Raises KeyError, with the variable's name, for a wrong code."""
         word = 0
         for name, field in self.fields.items():
             index = field.index(state[name])
             if index is None:
                 raise KeyError(name)
-            word += index * field.stride << field.offset
+            word += index * field.stride << field.place
         return word
 
     def unpack(self, word: int) -> dict[str, int | bool]:
-        return {name: f.code((word & f.mask) >> f.offset) if not f.shared else
-                f.code(((word & f.mask) >> f.offset) // f.stride % f.size) for name, f in self.fields.items()}
+        return {name: f.code((word >> f.place & (1 << f.width) - 1) // f.stride % f.size)
+                for name, f in self.fields.items()}
 
 
 def lay_out(variables: Mapping[str, Variable], transitions: Sequence[Transition] | None = None,
-            initial: Sequence[State] = ()) -> Layout:
-    """Give each variable its bits. Raises CannotCompile when a domain is unbounded or the word too small.
+            initial: Sequence[State] = (), most_words: int = 1) -> Layout:
+    """Give each variable its bits. Raises CannotCompile when a domain is unbounded or ``most_words`` are too small.
 
     With ``transitions``, variables that none of them changes keep to the values of the ``initial`` states.
     """
@@ -109,10 +122,28 @@ def lay_out(variables: Mapping[str, Variable], transitions: Sequence[Transition]
         layout = _grouped(fields, most)
     if layout.bits <= BITS:
         return layout
+    spread = _spread(fields)
+    if spread is not None and spread.words <= most_words:
+        return spread
     plain = _separate(fields)
     widest = sorted(plain.fields.values(), key=lambda f: -f.width)[:3]
     named = ", ".join(f"{f.name}: {f.width}" for f in widest)
-    raise CannotCompile(f"a state needs {layout.bits} bits, more than the {BITS} of one word (widest: {named})")
+    room = f"the {BITS} of one word" if most_words == 1 else f"{most_words} words of {BITS}"
+    raise CannotCompile(f"a state needs {layout.bits} bits, more than {room} (widest: {named})")
+
+
+def _spread(fields: Sequence[Field]) -> Layout | None:
+    """Each variable in bits of its own in one of several words; None when one is too wide for that."""
+    found, word, offset = {}, 0, 0
+    for field in fields:
+        width = (field.size - 1).bit_length()
+        if width > BITS:
+            return None
+        if offset + width > BITS:
+            word, offset = word + 1, 0
+        found[field.name] = replace(field, offset=offset, width=width, word=word)
+        offset += width
+    return Layout(found)
 
 
 def _field(name: str, variable: Variable) -> Field:

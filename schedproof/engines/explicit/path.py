@@ -35,7 +35,7 @@ def path_to(space: Space, place: int, steps: Iterable[int] = (), cycle: Iterable
     """The shortest run to the state at ``place``, then the transitions with the numbers in ``steps`` and ``cycle``."""
     word, numbers = space.way(place)
     transitions = space.compiled.transitions
-    return Path(space.compiled.layout.unpack(word), tuple(transitions[n] for n in (*numbers, *steps)),
+    return Path(space.compiled.unpack(word), tuple(transitions[n] for n in (*numbers, *steps)),
                 tuple(transitions[n] for n in cycle), total)
 
 

@@ -83,7 +83,7 @@ class Space:
     @property
     def size(self) -> int:
         """Bytes that the search holds."""
-        return sum(a.nbytes for a in (self.states, self.parents, self.flags, self.table))
+        return self.compiled.held + sum(a.nbytes for a in (self.states, self.parents, self.flags, self.table))
 
     def line(self, place: int) -> list[int]:
         """The places on the shortest way from an initial state to this one."""
