@@ -36,7 +36,8 @@ def common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="E", default="auto", help="the engine that decides (default: the best)")
     parser.add_argument("--budget", metavar="SECONDS", type=seconds,
                         help="stop after so long; what is not decided by then is unknown")
-    parser.add_argument("--jobs", metavar="N", type=count, default=1, help="processor cores to use (default: 1)")
+    parser.add_argument("--jobs", metavar="N", type=count, default=1,
+                        help="processes to spread several questions over (default: 1)")
     output(parser)
 
 

@@ -7,6 +7,7 @@ import argparse
 from dataclasses import replace
 
 from schedproof.commands._common import check_settings, common, decided, default_variant, enter_suite, sweep
+from schedproof.commands._spread import Question, answers
 from schedproof.console import emit
 from schedproof.errors import InputError
 from schedproof.property import Property, Within, WorstCase
@@ -45,6 +46,12 @@ def run(args: argparse.Namespace) -> int:
     return table(prop, variant, name, values, args)
 
 
+def asked(model: str, prop: Property, variant: str, args: argparse.Namespace,
+          settings: dict[str, int]) -> tuple[Result, Verdict]:
+    """The same for one row of a table."""
+    return ask(prop, variant, args, settings)
+
+
 def ask(prop: Property, variant: str, args: argparse.Namespace, settings: dict[str, int]) -> tuple[Result, Verdict]:
     """The worst case of one instance. Asked again without the bound where an engine stopped at the bound."""
     result, verdict = decided(args.model, prop, variant, args, settings)
@@ -79,10 +86,8 @@ def table(prop: Property, variant: str, name: str, values: list[int], args: argp
     from schedproof.report import render
     from schedproof.report.table import sweep as as_table
 
-    results = []
-    for value in values:
-        result, _ = ask(prop, variant, args, {**dict(args.settings), name: value})
-        results.append(result)
+    questions = [Question(args.model, prop.name, variant, {**dict(args.settings), name: v}) for v in values]
+    results = answers(questions, asked, args)
     if args.json:
         emit(render(results, "json"))
     else:

@@ -16,6 +16,7 @@ from schedproof.commands._common import (
     knows,
     no_cache,
 )
+from schedproof.commands._spread import Question, answers
 from schedproof.console import complain, emit, progress
 from schedproof.errors import InputError, SchedproofError
 from schedproof.property import Property
@@ -94,7 +95,8 @@ def on_python(selected: list[tuple[str, Property]], args: argparse.Namespace) ->
     if not pairs and selected and args.variant is not None:
         _, first = selected[0]
         first.model.variant(args.variant, **first.instance)         # raises the error that says what is known
-    return [decided(model, prop, variant, args)[0] for model, prop, variant in pairs]
+    settings = dict(args.settings)
+    return answers([Question(model, prop.name, variant, settings) for model, prop, variant in pairs], decided, args)
 
 
 def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> tuple[list[Result], list[int]]:
