@@ -10,7 +10,8 @@ the flag that the patch of July 2019 gives them.
       wake_affine_idle        by which of them is idle
       wake_affine_weight      by their load, with a bias for the waker's
 
-They are read from C; there is no action yet. ``current`` is the waker and runs on ``this_cpu``. A CPU is its runqueue;
+There is no action in ``WakeAffine``: its properties are lemmas about one wakeup, for all states that fit together.
+``current`` is the waker and runs on ``this_cpu``. A CPU is its runqueue;
 there are no task groups, so a CPU has one CFS queue and its tasks stand on it themselves. One sched domain spans the
 CPUs. The scheduler features are those of a kernel that nobody has tuned. Loads are what a nice 0 task brings, 1024;
 the functions are compared and run on exact values, so nothing hangs on these.
@@ -32,15 +33,20 @@ from schedproof.model import (
     Values,
     Vocabulary,
     action,
+    cdiv,
     choose,
     environment,
+    kernel,
     require,
 )
 
 FAIR = "kernel/sched/fair.c"
 
 NICE_0 = 1024                       # the load average of a nice 0 task that always runs
+MOST_LOAD = 1 << 22                 # of a queue, for comparing with C: no product overflows
 CAPACITY = 1024                     # SCHED_CAPACITY_SCALE, the capacity of the largest CPU
+HZ = 1000
+FLAG = 1 << 29                      # PF_NO_WAKE_AFFINE in the patch; another bit in trees that have this one already
 MOST = 16                           # CPUs and tasks
 
 
@@ -79,45 +85,64 @@ class WakeAffine(Model):
 
     this_cpu = Pointer(cpu, null=False, init="cpu0", c="smp_processor_id")     # where the waker runs
     current = Pointer(task, null=False, init="task0", c="current")             # the waker
-    jiffies = Range(0, lambda m: m.seconds, init=0, c="jiffies")
+    jiffies = Range(0, lambda m: m.seconds, init=0, c="jiffies", span=(0, 1 << 60))
 
-    wakee_flips = Range(0, lambda m: m.flips, per=task, init=0, c="wakee_flips")
-    wakee_flip_decay_ts = Range(0, lambda m: m.seconds, per=task, init=0, c="wakee_flip_decay_ts")
+    flags = Values({0: "0", FLAG: "PF_NO_WAKE_AFFINE"}, per=task, init=0, c="flags", span=(0, (1 << 32) - 1))
+    wakee_flips = Range(0, lambda m: m.flips, per=task, init=0, c="wakee_flips", span=(0, 1 << 16))
+    wakee_flip_decay_ts = Range(0, lambda m: m.seconds, per=task, init=0, c="wakee_flip_decay_ts", span=(0, 1 << 60))
     last_wakee = Pointer(task, per=task, c="last_wakee")
     cfs_rq_of = Pointer(cfs_rq, null=False, per=entity, c="cfs_rq",                # where it is, or was last
                         init={**dict.fromkeys(each("task", ""), "cfs0"), **each("swapper", "cfs")})
-    task_load = Values(loads, per=entity, c="avg.load_avg",
+    task_load = Values(loads, per=entity, c="avg.load_avg", span=(0, MOST_LOAD),
                        init={**dict.fromkeys(each("task", ""), NICE_0), **dict.fromkeys(each("swapper", ""), 0)})
 
     curr = Pointer(task, null=False, per=cpu, init=each("cpu", "swapper"), c="curr")
-    nr_running = Range(0, lambda m: m.tasks, per=cpu, init=0, c="nr_running")
+    nr_running = Range(0, lambda m: m.tasks, per=cpu, init=0, c="nr_running", span=(0, 1 << 20))
     ttwu_pending = Bool(per=cpu, c="ttwu_pending")                             # a wakeup is on its way there
-    cpu_capacity = Values({CAPACITY // 2: "512", CAPACITY: "1024"}, per=cpu, init=CAPACITY, c="cpu_capacity")
-    load_avg = Values(loads, per=cfs_rq, init=0, c="avg.load_avg")
-    h_load = Values(loads, per=cfs_rq, init=0, c="h_load")                     # the queue's part of its CPU's load
-    h_nr_queued = Range(0, lambda m: m.tasks, per=cfs_rq, init=0, c="h_nr_queued")         # since 6.12
-    h_nr_runnable = Range(0, lambda m: m.tasks, per=cfs_rq, init=0, c="h_nr_runnable")     # the others are delayed
+    cpu_capacity = Values({CAPACITY // 2: "512", CAPACITY: "1024"}, per=cpu, init=CAPACITY, c="cpu_capacity",
+                          span=(1, CAPACITY))
+    load_avg = Values(loads, per=cfs_rq, init=0, c="avg.load_avg", span=(0, MOST_LOAD))
+    h_load = Values(loads, per=cfs_rq, init=0, c="h_load", span=(0, MOST_LOAD))      # the queue's part of the load
+    h_nr_queued = Range(0, lambda m: m.tasks, per=cfs_rq, init=0, c="h_nr_queued", span=(0, 1 << 20))      # since 6.12
+    h_nr_runnable = Range(0, lambda m: m.tasks, per=cfs_rq, init=0, c="h_nr_runnable", span=(0, 1 << 20))
 
-    sd_llc_size = Constant(lambda m: m.cpus, per=cpu, c="per_cpu(sd_llc_size)", why="all CPUs share one cache")
+    sd_llc_size = Constant(lambda m: m.cpus, per=cpu, c="per_cpu(sd_llc_size)", why="all CPUs share one cache",
+                           span=(1, 1 << 13))
     sd_llc_id = Constant(0, per=cpu, c="per_cpu(sd_llc_id)", why="all CPUs share one cache")
-    imbalance_pct = Constant(117, per=domain, c="imbalance_pct", why="of the domain of one cache, sd_init()")
-    nr_cpu_ids = Constant(lambda m: m.cpus, c="nr_cpu_ids", why="also says that no CPU was chosen")
+    imbalance_pct = Constant(117, per=domain, c="imbalance_pct", why="of the domain of one cache, sd_init()",
+                             span=(100, 200))
+    nr_cpu_ids = Constant(lambda m: m.cpus, c="nr_cpu_ids", why="also says that no CPU was chosen",
+                          span=(1, 1 << 13))
 
     cpus = Param(2, 1, MOST, "CPUs of the host")
     tasks = Param(2, 1, MOST, "tasks that wake each other")
     flips = Param(4, 1, 1 << 16, "wakee flips that are counted at most")
     seconds = Param(4, 1, 1 << 16, "how far jiffies go")
 
+    prev_idle = Switch(True, False)               # an idle previous CPU is kept (d8fcb81f1acf, 5.10)
+    delayed = Switch(False, True)                 # tasks whose dequeue is delayed do not count as running (6.12)
+    test_in = Switch("none", "wake_wide", "want_affine")      # where the wakee's flag is looked at
+    sync_in = Switch("any", "task")               # contexts in which the sync hint is believed (14b3f2d9ee8d)
+    sd_affine = Switch("on", "off")               # SD_WAKE_AFFINE of the domain
+    saturates = Switch(False, True)               # mutant: a waker of very many is not wide any more
+
     releases = {
-        "v6.1": {},
-        "v6.12": {},
+        "v5.7": dict(prev_idle=False, delayed=False),
+        "v6.1": dict(prev_idle=True, delayed=False),
+        "v6.12": dict(prev_idle=True, delayed=True),
+    }
+    fixes = {
+        "no_wake_affine": dict(test_in="wake_wide"),           # the patch of July 2019
+        "tested_elsewhere": dict(test_in="want_affine"),
+        "domain_flag_off": dict(sd_affine="off"),
+        "sync_in_task": dict(sync_in="task"),
     }
     functions = {
-        "record_wakee": FAIR,
-        "wake_wide": FAIR,
         "wake_affine": FAIR,
-        "wake_affine_idle": FAIR,
         "wake_affine_weight": FAIR,
+    }
+    mutants = {
+        "narrow_when_many": dict(saturates=True),
     }
 
     vocabulary = Vocabulary(
@@ -129,6 +154,105 @@ class WakeAffine(Model):
         noop={"update_cfs_rq_h_load": "brings h_load up to date, once a jiffy; here h_load is always up to date"},
         constants={"vcpu_is_preempted": 0},                      # no hypervisor below this host takes its CPUs away
     )
+
+    # ------------------------------------------------------------------------------------------- what C has as well
+    @kernel(FAIR)
+    def record_wakee(self, p):
+        if self.jiffies > self.wakee_flip_decay_ts[self.current] + HZ:
+            self.wakee_flips[self.current] = self.wakee_flips[self.current] >> 1
+            self.wakee_flip_decay_ts[self.current] = self.jiffies
+        if self.last_wakee[self.current] != p:
+            self.last_wakee[self.current] = p
+            self.wakee_flips[self.current] += 1
+
+    @kernel(FAIR)
+    def wake_wide(self, p):
+        master = self.wakee_flips[self.current]
+        slave = self.wakee_flips[p]
+        factor = self.sd_llc_size[self.this_cpu]
+        if self.test_in == "wake_wide" and self.flagged(p):
+            return 1
+        if master < slave:
+            swapped = master
+            master = slave
+            slave = swapped
+        if slave < factor or master < slave * factor:
+            return 0
+        if self.saturates and master > 1000:
+            return 0
+        return 1
+
+    @kernel(FAIR)
+    def wake_affine_idle(self, this_cpu, prev_cpu, sync):
+        if self.is_idle(this_cpu) and self.sd_llc_id[this_cpu] == self.sd_llc_id[prev_cpu]:
+            return prev_cpu if self.is_idle(prev_cpu) else this_cpu
+        if sync != 0:
+            running = self.nr_running[this_cpu]
+            if self.delayed:
+                running -= self.h_nr_queued[self.cfs[this_cpu]] - self.h_nr_runnable[self.cfs[this_cpu]]
+            if running == 1:
+                return this_cpu
+        if self.prev_idle and self.is_idle(prev_cpu):
+            return prev_cpu
+        return self.nr_cpu_ids
+
+    @environment
+    def weight_choice(self, sd, p, this_cpu, prev_cpu, sync):
+        """wake_affine_weight(): products and a quotient of loads, on which Z3 gives up when it is to compare them."""
+        this_eff_load = self.load_avg[self.cfs[this_cpu]]
+        if sync != 0:
+            current_load = self.task_h_load_of(self.current)
+            if current_load > this_eff_load:
+                return this_cpu
+            this_eff_load -= current_load
+        task_load = self.task_h_load_of(p)
+        this_eff_load += task_load
+        this_eff_load = this_eff_load * 100 * self.cpu_capacity[prev_cpu]
+        prev_eff_load = self.load_avg[self.cfs[prev_cpu]] - task_load
+        prev_eff_load = prev_eff_load * (100 + cdiv(self.imbalance_pct[sd] - 100, 2)) * self.cpu_capacity[this_cpu]
+        if sync != 0:
+            prev_eff_load += 1
+        return this_cpu if this_eff_load < prev_eff_load else self.nr_cpu_ids
+
+    @environment
+    def affine_choice(self, sd, p, this_cpu, prev_cpu, sync):
+        """wake_affine()."""
+        target = self.wake_affine_idle(this_cpu, prev_cpu, sync)
+        if target == self.nr_cpu_ids:
+            target = self.weight_choice(sd, p, this_cpu, prev_cpu, sync)
+        if target != this_cpu:
+            return prev_cpu
+        return target
+
+    # ------------------------------------------------------------------------------------------- what only stands here
+    def is_idle(self, cpu):
+        """available_idle_cpu()."""
+        return self.curr[cpu] == self.idle[cpu] and self.nr_running[cpu] == 0 and not self.ttwu_pending[cpu]
+
+    def task_h_load_of(self, p):
+        """task_h_load(): a task stands on the CPU's own queue."""
+        queue = self.cfs_rq_of[self.se[p]]
+        return cdiv(self.task_load[self.se[p]] * self.h_load[queue], self.load_avg[queue] + 1)
+
+    def flagged(self, p):
+        """PF_NO_WAKE_AFFINE."""
+        return (self.flags[p] >> 29) & 1 == 1
+
+    @environment
+    def affine_target(self, p, prev_cpu, wf_sync, in_task):
+        """The affine part of select_task_rq_fair(): the CPU near which an idle one is looked for.
+
+        One domain spans both CPUs and the wakee may run on either; no CPU mask is modelled.
+        """
+        sync = wf_sync
+        if self.sync_in == "task" and in_task == 0:
+            sync = 0
+        want_affine = self.wake_wide(p) == 0
+        if self.test_in == "want_affine" and self.flagged(p):
+            want_affine = False
+        if want_affine and self.sd_affine == "on" and self.this_cpu != prev_cpu:
+            return self.affine_choice(self.domain[0], p, self.this_cpu, prev_cpu, sync)
+        return prev_cpu
 
 
 class VcpuThreads(Model):

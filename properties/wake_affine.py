@@ -8,9 +8,15 @@ the same variants with two vCPUs and four threads, which the tests try.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
 from schedproof.model import NULL
-from schedproof.property import Invariant, Property
-from schedproof.suite.models.wake_affine import VcpuThreads
+from schedproof.model.function import Run, all_inputs
+from schedproof.property import Claim, Invariant, Lemma, Property
+from schedproof.suite.models.wake_affine import VcpuThreads, WakeAffine
 
 PATCH = "v6.12+no_wake_affine"                         # the patch of July 2019, on any release
 RUN = "v6.12+set_on_run"
@@ -129,3 +135,146 @@ flag_written_by_owner = Property(
     fails=(f"{RUN}+clear_on_handoff+reuse=true", f"{RUN}+clear_on_handoff", "v6.12+flag_by_pid+reuse=true"),
     why="task_struct.flags is written without a lock, by current only: a write of another thread can undo it or be "
         "undone.")
+
+
+# ------------------------------------------------------------------------------- placement: one wakeup in any state
+PLACED = ("v5.7", "v6.1", "v6.12")
+THREE = {"tasks": 3}
+ALL_FLAGS = (1 << 32) - 1
+WIDEST = {"wakee_flips": (0, 1 << 16), "flags": (0, ALL_FLAGS)}
+
+
+def fixed(*changes: str) -> tuple[str, ...]:
+    """The changes in every release of the placement."""
+    return tuple(f"{release}+{change}" for release in PLACED for change in changes)
+
+
+@dataclass(frozen=True)
+class Wakeup:
+    """task0 runs on cpu0 when task1 is woken, which sleeps and ran on cpu1: on which of them the idle search begins.
+
+    The state is any that fits together: ``claim`` says how.
+    """
+
+    run: Run
+    target: z3.ArithRef
+    sync: z3.ArithRef
+    in_task: z3.ArithRef
+
+    def claim(self, formula: z3.BoolRef, *more: z3.BoolRef) -> Claim:
+        at = self.run.before
+        here = (
+            at["current"] == 0, at["this_cpu"] == 0, at["curr[cpu0]"] == 0, at["nr_running[cpu0]"] >= 1,
+            at["cfs_rq_of[task0]"] == 0, at["cfs_rq_of[task1]"] == 1,
+            z3.Or(at["curr[cpu1]"] == 2, at["curr[cpu1]"] == 4),
+            *(at[f"h_load[cfs{i}]"] == at[f"load_avg[cfs{i}]"] for i in (0, 1)),        # a CPU's own queue
+            *(at[f"load_avg[cfs{i}]"] >= at[f"task_load[task{i}]"] for i in (0, 1)),    # of a sleeper as well
+            *(at[f"h_nr_runnable[cfs{i}]"] <= at[f"h_nr_queued[cfs{i}]"] for i in (0, 1)),
+            *(at[f"h_nr_queued[cfs{i}]"] <= at[f"nr_running[cpu{i}]"] for i in (0, 1)),
+            *(z3.Or(x == 0, x == 1) for x in (self.sync, self.in_task)))
+        return Claim(formula, self.run.inputs, (*self.run.assumptions, *here, *more))
+
+    def idle(self, cpu: int) -> z3.BoolRef:
+        """available_idle_cpu(); task2 is another one, then come the swappers."""
+        at = self.run.before
+        return z3.And(at[f"curr[cpu{cpu}]"] == 3 + cpu, at[f"nr_running[cpu{cpu}]"] == 0,
+                      z3.Not(at[f"ttwu_pending[cpu{cpu}]"]))
+
+
+def wakeup(instance: Any) -> Wakeup:
+    sync, in_task = z3.Int("WF_SYNC"), z3.Int("in_task")
+    run = all_inputs(instance, "affine_target", ["task1", "cpu1", sync, in_task], WIDEST)
+    assert run.value is not None
+    return Wakeup(run, run.value, sync, in_task)
+
+
+def idle_prev(instance: Any) -> Claim:
+    w = wakeup(instance)
+    return w.claim(w.target == 1, w.idle(1), w.sync == 0)
+
+
+idle_prev_kept = Property(
+    "idle_prev_kept", WakeAffine,
+    "A wakeup without a sync hint is not pulled to a busy CPU when the wakee's previous one is idle.",
+    Lemma(idle_prev), instance=THREE, facts="WK02", holds=("v6.1", "v6.12", "v5.7+prev_idle=true"),
+    fails=("v5.7", "v6.1+prev_idle=false", "v6.12+prev_idle=false"),
+    why="The load average of an idle CPU need not be 0, so the busy CPU of the waker can look less loaded.")
+
+
+def bystander(instance: Any) -> Claim:
+    """The same wakeup with and without the hint, from an interrupt."""
+    w = wakeup(instance)
+    plain = z3.substitute(w.target, (w.sync, z3.IntVal(0)))
+    return w.claim(w.target == plain, w.in_task == 0)
+
+
+bystander_is_no_waker = Property(
+    "bystander_is_no_waker", WakeAffine,
+    "The sync hint of a wakeup from an interrupt does not change where the wakee goes.",
+    Lemma(bystander), instance=THREE, facts="WK03", holds=fixed("sync_in_task"), fails=PLACED,
+    why="The hint says that the waker is about to sleep. In an interrupt that is another task, which goes on.")
+
+
+def with_flag(instance: Any) -> Claim:
+    w = wakeup(instance)
+    return w.claim(w.target == 1, w.run.before["flags[task1]"] == ALL_FLAGS)
+
+
+flagged_not_pulled = Property(
+    "flagged_not_pulled", WakeAffine,
+    "A wakee with every flag set, also those that a patch may bring, is not pulled to the waker's CPU.",
+    Lemma(with_flag), instance=THREE, facts="WA4, WA6",
+    holds=fixed("no_wake_affine", "tested_elsewhere", "domain_flag_off"),
+    fails=PLACED,
+    why="The wakee's idle search begins at the CPU of its waker, which may be a sibling vCPU: if no CPU is idle, the "
+        "two are stacked.")
+
+
+def by_flagged(instance: Any) -> Claim:
+    w = wakeup(instance)
+    at = w.run.before
+    return w.claim(w.target == 1, at["flags[task1]"] == 0, at["flags[task0]"] == ALL_FLAGS)
+
+
+helper_not_pulled = Property(
+    "helper_not_pulled", WakeAffine,
+    "A thread without flags that a thread with all flags wakes is not pulled to that one's CPU.",
+    Lemma(by_flagged), instance=THREE, facts="WA8", holds=fixed("domain_flag_off"),
+    fails=fixed("no_wake_affine", "tested_elsewhere"),
+    why="Only the wakee's flag is looked at: an I/O thread that a vCPU wakes still lands on the CPU of the vCPU.")
+
+
+def without_flags(instance: Any) -> Claim:
+    """The wakeup of a wakee without flags, here and in the release without the patch."""
+    w = wakeup(instance)
+    plain = wakeup(instance.model.variant(instance.name.split("+")[0], **instance.params))
+    return w.claim(w.target == plain.target, w.run.before["flags[task1]"] == 0)
+
+
+others_as_before = Property(
+    "others_as_before", WakeAffine, "A wakee without flags goes where it goes in the release.",
+    Lemma(without_flags), instance=THREE, facts="WA7, WA13", holds=fixed("no_wake_affine", "tested_elsewhere"),
+    fails=fixed("domain_flag_off"),
+    why="The switch is one of the domain, so it changes the wakeups of every task of the host.")
+
+
+def wide_again(instance: Any) -> Claim:
+    """Two pairs of flips: the second has no fewer on either side, nor a smaller ratio of the greater to the smaller."""
+    run = all_inputs(instance, "wake_wide", ["task1"], {"wakee_flips": (0, 1 << 16)})
+    at, more = run.before, [z3.Int("more flips of task0"), z3.Int("more flips of task1")]
+    flips = [at["wakee_flips[task0]"], at["wakee_flips[task1]"]]
+    assert run.value is not None
+    later = z3.substitute(run.value, *zip(flips, more, strict=True))
+    low, high = [z3.If(flips[0] < flips[1], flips[i], flips[1 - i]) for i in (0, 1)]
+    low_, high_ = [z3.If(more[0] < more[1], more[i], more[1 - i]) for i in (0, 1)]
+    grown = (more[0] >= flips[0], more[1] >= flips[1], more[0] <= 1 << 17, more[1] <= 1 << 17,
+             high_ * low >= high * low_)
+    inputs = {**run.inputs, **{str(m): m for m in more}}
+    return Claim(z3.Implies(run.value == 1, later == 1), inputs,
+                 (*run.assumptions, at["current"] == 0, at["this_cpu"] == 0, *grown))
+
+
+wide_is_monotone = Property(
+    "wide_is_monotone", WakeAffine,
+    "More flips on both sides never make a wide wakeup narrow, unless their ratio drops.", Lemma(wide_again),
+    facts="WA11", holds=PLACED, fails=fixed("narrow_when_many"))

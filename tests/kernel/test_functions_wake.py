@@ -15,7 +15,7 @@ from schedproof.lang.ctypes import INT, LONG, UINT, ULONG
 from schedproof.suite.models.wake_affine import WakeAffine
 from tests.kernel.smallc import FAIR, frees, loads, played, read_whole, really_differs, side_of, sides, stores
 
-FUNCTIONS = sorted(WakeAffine.functions)
+FUNCTIONS = sorted(WakeAffine.kernel_functions())
 IDLE = {"wake_affine_idle", "available_idle_cpu", "idle_cpu", "cpus_share_cache"}
 WEIGHT = {"wake_affine_weight", "cpu_load", "cfs_rq_load_avg", "capacity_of", "task_h_load", "task_cfs_rq"}
 
@@ -334,8 +334,10 @@ DIFFERENT: dict[str, dict[str, Steps]] = {
         "early return inverted": ((CHOICE, "return this_eff_load < prev_eff_load ? nr_cpumask_bits : this_cpu;"),),
     },
 }
-CASES = [(f, n, equal, steps) for equal, table in ((True, EQUAL), (False, DIFFERENT)) for f, edits in table.items()
-         for n, steps in edits.items()]
+# These differ only for values outside of the ranges that the model declares, which the answer then says.
+OUTSIDE = {"cast to int", "wide product", "a cast removed", "a cast"}
+CASES = [(f, n, None if n in OUTSIDE else equal, steps) for equal, table in ((True, EQUAL), (False, DIFFERENT))
+         for f, edits in table.items() for n, steps in edits.items()]
 # The text of these functions is the same in both trees, so every other edit is made in either.
 assert len(CASES) > 40
 
@@ -343,12 +345,14 @@ assert len(CASES) > 40
 @pytest.mark.parametrize(("tree", "function", "equal", "steps"),
                          [(("tree_61", "tree_612")[i % 2], f, e, steps) for i, (f, _, e, steps) in enumerate(CASES)],
                          ids=[f"{('6.1', '6.12')[i % 2]}-{f}-{n}" for i, (f, n, _, _) in enumerate(CASES)])
-def test_an_edit_gets_the_right_answer(request: pytest.FixtureRequest, tree: str, function: str, equal: bool,
+def test_an_edit_gets_the_right_answer(request: pytest.FixtureRequest, tree: str, function: str, equal: bool | None,
                                        steps: Steps):
     old, new = sides(request.getfixturevalue(tree), WakeAffine, function, *steps)
     instance = WakeAffine.variant("v6.1")
     found = compare(instance, old, new)
-    if equal:
+    if equal is None:
+        assert found.answer == "equal" and found.within, found
+    elif equal:
         assert found.answer == "equal" and not found.within, found
     else:
         assert found.answer == "differs", found
