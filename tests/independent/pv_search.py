@@ -11,6 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import networkx as nx
+
 RUNNING, HALTED, HASHED = 0, 1, 2
 NOBODY = -1
 HOLDS = frozenset(("tail", "pass", "advance", "slow", "insert", "inside", "unhash", "store", "undo"))
@@ -177,19 +179,25 @@ def owner_steps(s: State, i: int, rules: Rules) -> list[State]:
     return []
 
 
-def after(s: State, rules: Rules) -> list[State]:
-    """The states after one step of any CPU, or of the host."""
+def moves(s: State, rules: Rules) -> list[tuple[int, State]]:
+    """Who can do the next step, and the state after it; the host's steps bear the number of the CPU it takes away."""
     if s.missing:
         return []
-    new: list[State] = []
+    new: list[tuple[int, State]] = []
     spent = sum(c.off for c in s.cpus)
     for i, c in enumerate(s.cpus):
         if c.off:
             continue
-        new += entry_steps(s, i) + node_steps(s, i, rules) + head_steps(s, i, rules) + owner_steps(s, i, rules)
+        own = entry_steps(s, i) + node_steps(s, i, rules) + head_steps(s, i, rules) + owner_steps(s, i, rules)
+        new += [(i, t) for t in own]
         if spent < rules.preemptions and c.at not in SLEEPS:
-            new.append(put(s, i, off=True))
+            new.append((i, put(s, i, off=True)))
     return new
+
+
+def after(s: State, rules: Rules) -> list[State]:
+    """The states after one step of any CPU, or of the host."""
+    return [t for _, t in moves(s, rules)]
 
 
 def graph(rules: Rules) -> dict[State, list[State]]:
@@ -230,3 +238,16 @@ def cannot_enter(edges: dict[State, list[State]], cpus: int) -> int:
 def most_asleep(edges: dict[State, list[State]]) -> int:
     """The most CPUs that are in HLT at once."""
     return max(sum(c.at in SLEEPS for c in s.cpus) for s in edges)
+
+
+def starves(rules: Rules, who: int = 0) -> bool:
+    """Whether ``who`` can be the queue's head for ever, though no CPU that can always go on is left standing."""
+    heads = {s for s in graph(rules) if s.cpus[who].at.startswith("head_")}
+    waits = nx.DiGraph()
+    waits.add_edges_from((s, t) for s in heads for t in after(s, rules) if t in heads)
+    for part in nx.strongly_connected_components(waits):
+        able = [{i for i, _ in moves(s, rules)} for s in part]
+        done = {i for s in part for i, t in moves(s, rules) if t in part}
+        if done and all(i in done or any(i not in a for a in able) for i in range(rules.cpus)):
+            return True
+    return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.independent.pv_search import HOLDS, SLEEPS, Rules, after, cannot_enter, graph, most_asleep
+from tests.independent.pv_search import HOLDS, SLEEPS, Rules, after, cannot_enter, graph, most_asleep, starves
 
 
 def stolen(rules):
@@ -60,3 +60,16 @@ def test_a_halted_cpu_goes_on_by_a_kick_only():
         for i, c in enumerate(s.cpus):
             if c.at in SLEEPS and not c.token:
                 assert all(t.cpus[i].at == c.at for t in after(s, Rules()))
+
+
+@pytest.mark.parametrize("timeouts", [True, False])
+def test_thieves_starve_the_head_only_if_it_may_time_out(timeouts):
+    assert starves(Rules(timeouts=timeouts)) is timeouts
+
+
+def test_the_lock_is_free_and_nobody_can_take_it_while_the_head_is_off():
+    """Pending is set, so that nobody steals, and no unlock is left that could kick."""
+    rules = Rules(preemptions=1, timeouts=False)
+    idle = [s for s, following in graph(rules).items() if s.locked == 0 and s.pending and not following]
+    assert idle
+    assert all(any(c.off and c.at == "head_spin" for c in s.cpus) for s in idle)
