@@ -201,7 +201,7 @@ class DirectedYield(Model):
         return False
 
     @kernel(KVM, grain="blocking")
-    def kvm_vcpu_on_spin(self, me: "vcpu", yield_to_kernel_mode: Bool()):
+    def kvm_vcpu_on_spin(self, me, yield_to_kernel_mode: Bool()):
         yielded: Range(-1, 1) = 0
         tries: Range(0, 3) = self.tries
         looked: Range(0, 80) = 0

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who gets the CPU of a vCPU that spins, and how soon, in which kernels. Labels A: facts D.A; KV: known cases."""
 
+import z3
+
 from schedproof.model import NULL
-from schedproof.property import Invariant, Property, Within, WorstCase
+from schedproof.property import Claim, Invariant, Lemma, Property, Within, WorstCase
 from schedproof.suite.models.directed_yield import DirectedYield
 
 NO_TURNS = ("base",)
@@ -23,6 +25,44 @@ boosted = Property(
     fails=("v6.13", "v6.13+eligibility=false"),
     why="The scan begins behind the cursor. A cursor that is not the vCPU boosted last may come back to the same few "
         "places, and whoever waits outside of the stretches that are scanned from there is never reached.")
+
+def scan(m):
+    """The inputs of a scan over any number of vCPUs, and what it is: it stops at ``target`` before it is at ``holder``.
+
+    ``passed`` is how many it has passed; the holder is ready, out of the handler, and so never passed by.
+    """
+    n, cursor, holder, passed = z3.Ints("vcpus cursor holder passed")
+    place = cursor + 1 + passed
+    target = z3.If(place >= n, place - n, place)
+    given = z3.And(n >= 2, 0 <= cursor, cursor < n, 0 <= holder, holder < n, 0 <= passed, passed < distance(n, holder,
+                                                                                                         cursor))
+    stored = target if m.switches["cursor"] == "index" else passed
+    return {"vcpus": n, "cursor": cursor, "holder": holder, "passed": passed}, given, target, stored
+
+
+def distance(n, holder, cursor):
+    """How many vCPUs a scan from behind the cursor looks at until it is at the holder, who is the last of them."""
+    return z3.If(holder > cursor, holder - cursor, holder - cursor + n)
+
+
+def closes_in(m):
+    """The steps of the proof of A5 for every number of vCPUs."""
+    inputs, given, target, stored = scan(m)
+    n, cursor, holder = inputs["vcpus"], inputs["cursor"], inputs["holder"]
+    before, after = distance(n, holder, cursor), distance(n, holder, stored)
+    return Claim({
+        "what is stored is a vCPU": z3.And(0 <= stored, stored < n),
+        "a boost that is not the holder's is stored nearer to the holder":
+            z3.Implies(target != holder, z3.And(after < before, after >= 1)),
+    }, inputs, assumptions=(given,), any_instance=True)
+
+
+closer_to_the_holder = Property(
+    "closer_to_the_holder", DirectedYield,
+    "For any number of vCPUs: a scan that begins behind the cursor stores one that is nearer to a holder who is never "
+    "passed by, unless it boosts him.",
+    Lemma(closes_in), facts="A5'", holds=("base", "v5.3", "v6.12", "v6.19"), fails=("v6.13",),
+    why="How far a loop has come is no place on the ring: what it stores may lie farther from the holder than before.")
 
 tried_at_all = Property(
     "tried_at_all", DirectedYield,

@@ -23,7 +23,7 @@ def test_of_the_locals_of_the_handler_only_what_it_stores_is_kept() -> None:
                if name.startswith("guest#")}
     moved = {name for name in changed if any(
         len({s[f] for s in seen(instance)}) > 1 for f in instance.variables if f".{name}[" in f)}
-    assert moved == {"me", "stored"}            # ``me`` is the thread's own, one value for each
+    assert moved == {"stored"}
 
 
 def seen(instance):

@@ -212,16 +212,16 @@ class Threads:
         there = END if record is None else site_name(record.site)
         changed: dict[Key, Value] = {(f"{method}.at", me): self.codes[there]}
         if here != START:
+            unread = self.never_read(method, args, here)           # they have their first value everywhere
             for frame in self.saved[method, here]:
                 for _, variable in frame:
-                    if variable:
+                    if variable and variable not in unread:
                         changed[variable, me] = self._default(variable)
         if record is not None:
             unread = self.never_read(method, args, there)
             for depth, frame in enumerate(self.saved[method, there]):
                 for local, variable in frame:
                     if variable in unread:
-                        changed[variable, me] = self._default(variable)
                         continue
                     if unsure(record.saved[depth].get(local)):
                         raise ModelError(f"`{local}` has no value at {there} on some path", self.places[there].file,
