@@ -6,6 +6,7 @@
 # make bench            speed, as ratios
 # make counterexamples  writes counterexamples/ anew
 # make campaign-fuzz    the whole fuzz of the reader and of check (half an hour); goes on where it was broken off
+# make campaign-edits   300 edits of real functions that keep their meaning: each has to be found equal
 #
 # Each needs nothing but make and Python 3.11 or newer: the first use creates .venv and installs into it.
 
@@ -17,7 +18,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: prove test lint bench counterexamples campaign-fuzz
+.PHONY: prove test lint bench counterexamples campaign-fuzz campaign-edits
 
 prove: $(STAMP)
 	$(BIN)/python -m pytest properties/
@@ -38,6 +39,9 @@ counterexamples: $(STAMP)
 # Functions of real trees are damaged too when SCHEDPROOF_TREES names a folder with kernel trees.
 campaign-fuzz: $(STAMP)
 	nice $(BIN)/python -m tests.campaigns.fuzz_reader
+
+campaign-edits: $(STAMP)
+	nice $(BIN)/python -m tests.campaigns.equal_edits
 
 # The stamp is written last: an installation that broke off half-way is done again from the start.
 $(STAMP): pyproject.toml
