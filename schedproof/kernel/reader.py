@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from tree_sitter import Node
 
 from schedproof.errors import NotExecutable
 from schedproof.kernel import enums
@@ -172,18 +174,9 @@ class Reader:
         Any use that does not fit is refused where it stands, as the conversion of one pointer to another is.
         """
         found: set[CType] = set()
-        for node in p.walk(p.need(code.node, "body", code)):
-            if node.type == "init_declarator" and node.parent is not None:
-                value, kind = p.part(node, "value"), p.part(node.parent, "type")
-                shape = p.part(node, "declarator")
-            elif node.type == "cast_expression":
-                value, descriptor = p.part(node, "value"), p.need(node, "type", code)
-                kind, shape = p.part(descriptor, "type"), p.part(descriptor, "declarator")
-            else:
-                continue
-            if value is not None and kind is not None and p.text(value) == name:
-                ctype = types.of(p.text(kind), shape)[1]
-                found |= {ctype} if isinstance(ctype, CType) and ctype.struct in self.words.universes else set()
+        for kind, shape in _conversions(code, name):
+            ctype = types.of(p.text(kind), shape)[1]
+            found |= {ctype} if isinstance(ctype, CType) and ctype.struct in self.words.universes else set()
         return found.pop() if len(found) == 1 else None
 
     @staticmethod
@@ -319,3 +312,25 @@ def read(tree: Tree, function: str, file_hint: str, config: Config | None = None
     reader = Reader(tree, config or DEFAULT, model if model is not None else object())
     reader.read(function, file_hint)
     return reader.programs
+
+
+def _conversions(code: p.Code, name: str) -> Iterator[tuple[Node, Node | None]]:
+    """The types to which a function converts a parameter, each as type and declarator: ``T *x = name``, or a cast."""
+    body = list(p.walk(p.need(code.node, "body", code)))
+    assigned = {p.text(p.need(n, "left", code)) for n in body
+                if n.type == "assignment_expression" and p.text(p.need(n, "right", code)) == name}
+    for node in body:
+        value: Node | None = None
+        if node.type == "init_declarator" and node.parent is not None:
+            kind, shape, value = p.part(node.parent, "type"), p.part(node, "declarator"), p.part(node, "value")
+        elif node.type == "cast_expression":
+            descriptor = p.need(node, "type", code)
+            kind, shape, value = p.part(descriptor, "type"), p.part(descriptor, "declarator"), p.part(node, "value")
+        elif node.type == "declaration" and (one := p.part(node, "declarator")) is not None:
+            kind, shape = p.part(node, "type"), one
+            if p.text(one).lstrip("* ") not in assigned:
+                continue
+        else:
+            continue
+        if kind is not None and (node.type == "declaration" or (value is not None and p.text(value) == name)):
+            yield kind, shape

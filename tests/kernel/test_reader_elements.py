@@ -78,6 +78,8 @@ def test_a_pointer_to_anything_is_what_the_function_makes_of_it(make_tree):
     cast = "int f(struct group *g, void *data) { return ((struct rq *)data)->n; }\n"
     assert compared(make_tree, one, one).answer == "equal"
     assert compared(make_tree, one, cast).answer == "equal"
+    later = "int f(struct group *g, void *data) { struct rq *rq; rq = data; return rq->n; }\n"
+    assert compared(make_tree, one, later).answer == "equal"
     another = "int f(struct group *g, void *data) { struct q *q = data; return q->n; }\n"
     assert "changes from" in compared(make_tree, one, another).detail
 
