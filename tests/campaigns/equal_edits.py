@@ -125,8 +125,8 @@ def spelled_out(node: Node) -> Iterator[list[Edit]]:
             if _quiet(place):
                 yield _with(one, f"{text(place)} = {text(place)} {text(sign)[:-1]} ({text(value)})")
         elif one.type == "update_expression" and _quiet(one.named_children[0]):
-            sign = "+" if "++" in text(one) else "-"
-            yield _with(one, f"{text(one.named_children[0])} {sign}= 1")
+            step = "+" if "++" in text(one) else "-"
+            yield _with(one, f"{text(one.named_children[0])} {step}= 1")
 
 
 def once(node: Node) -> Iterator[list[Edit]]:
