@@ -78,6 +78,11 @@ class _Head:
     sites: tuple[SitePath, SitePath]
     frames: tuple[list[dict[str, t.Value]], list[dict[str, t.Value]]]
     own: set[Spot] = field(default_factory=set)          # locals that differ between the two
+    partners: tuple[list[dict[str, str]], list[dict[str, str]]] = ([], [])      # of locals that only one side has
+
+    def partner(self, side: int, frame: int, name: str) -> str:
+        """What the other side calls a local: the same, unless only the name is another one."""
+        return self.partners[side][frame].get(name, name) if frame < len(self.partners[side]) else name
 
     @property
     def saved(self) -> tuple[Frames, Frames]:
@@ -153,6 +158,7 @@ class Rounds:
         new = not any(head is h for h in self.heads)
         if new:
             self.heads.append(head)
+            head.partners = _partners(frames)
             for side in (0, 1):
                 head.frames[side].extend({} for _ in frames[side])
         number, changed = self.heads.index(head), new
@@ -162,14 +168,16 @@ class Rounds:
                     known = head.frames[side][i].get(name)
                     if known is not None and (known is UNSURE or t.known(known) and t.same(known, value)):
                         continue
-                    partner = frames[other][i].get(name) if i < len(frames[other]) else None
-                    shared = partner is not None and (i, name) not in head.own and self._like(given, value, partner)
+                    theirs = head.partner(side, i, name)
+                    one = theirs if side else name             # its name in both
+                    partner = frames[other][i].get(theirs) if i < len(frames[other]) else None
+                    shared = partner is not None and (i, one) not in head.own and self._like(given, value, partner)
                     if value is UNSURE or known is None and t.known(value):
                         put = value
                     elif shared:
-                        put = _any(f"{name}@{number}.{i}", value)
+                        put = _any(f"{one}@{number}.{i}", value)
                     else:
-                        head.own.add((i, name))
+                        head.own.add((i, one))
                         put = _any(f"{name}@{number}.{i}@{side}", value)
                     if known is None or not t.same(known, put):
                         head.frames[side][i][name] = put
@@ -228,6 +236,20 @@ class _End:
     guard: t.Value
     heap: Heap
     value: t.Value | None
+
+
+def _partners(frames: Sequence[Frames]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """For each frame the locals that only one side has, with those that only the other one has, in their order.
+
+    It is a guess of what a patch has renamed: whether two of them are the same is proved like that of any others.
+    """
+    found: tuple[list[dict[str, str]], list[dict[str, str]]] = ([], [])
+    for left, right in zip(*frames, strict=False):
+        only = [n for n in left if n not in right], [n for n in right if n not in left]
+        pairs = list(zip(*only, strict=True)) if len(only[0]) == len(only[1]) else []
+        found[0].append(dict(pairs))
+        found[1].append({b: a for a, b in pairs})
+    return found
 
 
 def unlike(one: Heap, other: Heap) -> list[t.Value]:

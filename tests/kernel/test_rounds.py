@@ -66,6 +66,8 @@ EQUAL: dict[str, tuple[str, str]] = {
     "goto": (WAIT, "for (;;) { if (c->flag) goto out; others(); }\nout:\n\treturn 1;"),
     "a number that is carried on": (COUNTED, COUNTED),
     "under another name it is unused": (WAIT, "int k = n; for (;;) { if (c->flag) return 1; k++; others(); }"),
+    "another name for a number that is carried on": (COUNTED, COUNTED.replace("i", "k").replace("kf", "if").replace(
+        "knt", "int")),
     "a number that stays": (WAIT, "int k = 1; for (;;) { if (c->flag) return k; others(); }"),
     "a number that is set again": ("int k; for (;;) { k = c->flag; if (k) return k; others(); }",
                                    "for (;;) { if (c->flag) return c->flag; others(); }"),
@@ -92,6 +94,9 @@ DIFFERENT: dict[str, tuple[str, str]] = {
 UNKNOWN: dict[str, tuple[str, str]] = {
     "two rounds in one": (WAIT, "for (;;) { if (c->flag) return 1; others(); if (c->flag) return 1; others(); }"),
     "what is not modelled": (WAIT, "for (;;) { if (c->flag) return 1; if (c->noise) c->turns = 1; others(); }"),
+    "two numbers under names of which one is the other's": (
+        "int i = n, k = 0; for (;;) { if (c->flag) return i - k; i++; k += 2; others(); }",
+        "int k = n, m = 0; for (;;) { if (c->flag) return k - m; k++; m += 2; others(); }"),
     "the other way round": (COUNTED, "int k = -n; for (;;) { if (c->flag) return -k; k--; others(); }"),
 }
 
