@@ -21,7 +21,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 .PHONY: prove test lint bench counterexamples campaign-fuzz campaign-edits
 
 prove: $(STAMP)
-	$(BIN)/python -m pytest properties/
+	$(BIN)/python -m pytest -n auto properties/
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto tests/

@@ -145,6 +145,9 @@ class DirectedYield(Model):
         "v6.13": V613,
         "v6.19": V619,
     }
+    dead = dict.fromkeys(
+        ("base", "rfc-v1", "rfc-v4", "rfc-v5", "v3.9", "v3.10", "v4.14"),
+        {"mark": "a wakeup leaves no mark before 5.3 (d73eb57b80b9)"})
     fixes = {
         "store_index": dict(cursor="index"),                  # 32bd348be3fa
         "early_cursor": dict(cursor_written="before"),
@@ -162,6 +165,9 @@ class DirectedYield(Model):
         ("kvm_vcpu_on_spin", "pass"): Range(0, 2),
         ("kvm_vcpu_on_spin", "try"): Range(0, 3),
     }
+    lanes = {"vcpu*": (("asleep", "asleep[{}]=yes"), ("ready", "ready[{}]=yes"), ("waiting", "unmarked[{}]=yes"),
+                       ("running", ""))}
+
     vocabulary = Vocabulary(callees={
         "kvm_vcpu_yield_to": "the scheduler decides whom it runs",
         "kvm_vcpu_is_blocking": "whether the vCPU halts is outside the handler",

@@ -131,7 +131,7 @@ class QuotaReweight(Model):
 
     lanes = {"g?": (("running", "curr={}"), ("throttled", "throttled[qVM]=yes & on_rq[{}]=yes"),
                     ("waiting", "on_rq[{}]=yes"), ("asleep", ""))}
-    cpus = {0: "curr"}
+    cpu_lanes = {0: "curr"}
 
     vocabulary = Vocabulary(
         callees={"reweight_entity": "its PELT part is outside this model"},

@@ -255,6 +255,10 @@ class WakeAffine(Model):
         return prev_cpu
 
 
+THREAD = (("in KVM_RUN", "inside[vcpu0]={}"), ("in KVM_RUN", "inside[vcpu1]={}"),
+          ("flagged", "flag[{}]=yes & alive[{}]=yes"), ("plain", "alive[{}]=yes"))
+
+
 class VcpuThreads(Model):
     """The threads of a VMM and the flag that keeps wakeups from pulling a vCPU to its waker.
 
@@ -289,6 +293,8 @@ class VcpuThreads(Model):
     early = Switch(False, True)                          # mutant: set before the last thing that can fail
     creator = Switch("own_thread", "main", "main_first")
     reuse = Switch(False, True)
+
+    lanes = {"main": THREAD, "t?": THREAD}
 
     releases = {
         "v4.19": {},

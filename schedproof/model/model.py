@@ -33,7 +33,7 @@ class Model:
     ``lanes`` says for pictures of a run what each object is doing: a pattern of names such as ``"vcpu*"`` maps to pairs
     of a word and a condition on shown values, of which the first that holds counts:
     ``("running", "current={}")``, with ``{}`` for the object, ``&`` between several, ``!=``, and ``""`` for always.
-    ``cpus`` maps the number of a CPU to the variable that names what runs on it: ``{0: "curr"}``.
+    ``cpu_lanes`` maps the number of a CPU to the variable that names what runs on it: ``{0: "curr"}``.
     """
 
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -45,7 +45,7 @@ class Model:
     scaled: ClassVar[Mapping[str, str]] = {}
     vocabulary: ClassVar[Vocabulary] = Vocabulary()
     lanes: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
-    cpus: ClassVar[Mapping[int, str]] = {}
+    cpu_lanes: ClassVar[Mapping[int, str]] = {}
 
     scope: ClassVar[Scope]
     programs: ClassVar[Mapping[str, s.Program]]

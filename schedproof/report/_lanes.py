@@ -54,7 +54,7 @@ def picture(trace: Trace) -> Picture:
         name: _spans([_doing(rules, name, state) for state in states]) for name, rules in _objects(model.lanes, trace)}
     cpus = {} if model is None else {
         number: _spans([_occupant(state.get(variable, "")) for state in states])
-        for number, variable in model.cpus.items() if variable in trace.initial}
+        for number, variable in model.cpu_lanes.items() if variable in trace.initial}
     return Picture(trace, tuple(states), tuple(times), lanes, cpus, wait_of(trace))
 
 

@@ -32,7 +32,7 @@ def render(thing: Any) -> str:
         raise not_for(thing, "ftrace")
     seen = picture(thing)
     if not seen.cpus:
-        raise InputError(f"format ftrace: {thing.model} does not say what runs on which CPU (its `cpus`)")
+        raise InputError(f"format ftrace: {thing.model} does not say what runs on which CPU (its `cpu_lanes`)")
     return HEADER + "".join(f"{line}\n" for line in _lines(seen))
 
 

@@ -37,7 +37,7 @@ class Model:
     scaled: Mapping[str, str] = {}
     vocabulary = Vocabulary()
     lanes: Mapping[str, Any] = {}
-    cpus: Mapping[int, str] = {}
+    cpu_lanes: Mapping[int, str] = {}
 
     @classmethod
     def switches(cls) -> dict[str, Switch]:
