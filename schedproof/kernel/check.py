@@ -18,7 +18,7 @@ from schedproof.errors import InputError
 from schedproof.kernel.added import Added, added_fields, domain_of, never_set, set_elsewhere, used, with_fields
 from schedproof.kernel.compare import Side, compare
 from schedproof.kernel.config import DEFAULT, Config
-from schedproof.kernel.functions import Read, read_model, release_for, taken
+from schedproof.kernel.functions import Read, read_model, release_for, taken, unasked
 from schedproof.kernel.mentions import bodies, reached
 from schedproof.kernel.patch import Patch, apply
 from schedproof.kernel.places import Words
@@ -202,7 +202,8 @@ class _Check:
         side = _Sides(model, variant, old, new, fields, bool(properties))
         functions = [self.function(f, side, near.get(f, frozenset())) for f in old]
         fixed, strangers = list(self.fixed(model, near)), list(self.strangers(side))
-        touched = (*(f for f in functions if f is not None), *(fixed if properties else ()), *strangers)
+        told = [_unasked(f) if f.function in side.unasked else f for f in functions if f is not None]
+        touched = (*told, *(fixed if properties else ()), *strangers)
         if not properties and not fixed and not strangers and not self.changed & model.vocabulary.outside:
             # Only what is equal in every word: what this model ignores may mean something to another one.
             self.equal |= {f.function: replace(f, detail=f.detail or f"as {name} reads it") for f in touched
@@ -214,8 +215,8 @@ class _Check:
         part = ModelCheck(name, variant, touched)
         rows = self.rows([p for p in properties if p.model is model], subjects, part) if part.changes else ()
         shown = rows[0].instances[1] if rows else side.instance
-        told = subjects[1].assumptions(shown, tuple(map(str, side.fields)))
-        return replace(part, rows=side.explained(rows), assumptions=tuple(told))
+        rests_on = tuple(subjects[1].assumptions(shown, tuple(map(str, side.fields))))
+        return replace(part, rows=side.explained(rows), assumptions=rests_on)
 
     # ------------------------------------------------------------------------------------------- what is touched
     def same(self, model: Any) -> tuple[FunctionChange, ...]:
@@ -419,6 +420,7 @@ class _Sides:
         self.model, self.old, self.new, self.asked = model, old, new, asked
         self.both = [f for f in old if old[f].status == new[f].status == "read"]
         programs = list(taken((new[f] for f in self.both), model).values())
+        self.unasked = unasked(model, taken((new[f] for f in self.both), model)) if asked else frozenset()
         self.fields = used(fields, programs)
         self.domains = {f: domain_of(f, programs) for f in self.fields}
         self.models = (with_fields(model, {f: never_set(f) for f in self.fields}), with_fields(model, self.domains))
@@ -432,6 +434,14 @@ class _Sides:
         note = f"new in the patch and not bounded: {', '.join(wide)}; "
         return tuple(replace(r, after=replace(r.after, reason=note + r.after.reason))
                      if isinstance(r.after, Unknown) else r for r in rows)
+
+
+def _unasked(change: FunctionChange) -> FunctionChange:
+    """A change of a function that no property runs: it says nothing, so it must not look as if all were as before."""
+    if change.status in ("equal", "not_read"):
+        return change
+    why = "no property of this model runs it" + (f"; {change.detail}" if change.detail else "")
+    return replace(change, status="not_covered", detail=why)
 
 
 def _fixed_words(model: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from schedproof.kernel.reader import Reader
 from schedproof.kernel.source import sources
 from schedproof.kernel.tree import Absent, Tree
 from schedproof.lang.rewrite import renamed, without_places
-from schedproof.lang.syntax import Program
+from schedproof.lang.syntax import Program, calls
 from schedproof.model.instance import Instance
 
 
@@ -106,3 +106,16 @@ def release_for(model: Any, tree: Tree) -> str:
 def _number(release: str) -> tuple[int, int] | None:
     parts = release.removeprefix("v").split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) >= 2 and all(p.isdigit() for p in parts[:2]) else None
+
+
+def unasked(model: Any, programs: Mapping[str, Program]) -> frozenset[str]:
+    """The functions that are read from C only and that no method comes to: whatever they do, no property runs them.
+
+    ``programs`` are those of the tree.
+    """
+    known, seen, todo = {**model.programs, **programs}, set(model.programs), list(model.programs)
+    while todo:
+        more = calls(known[todo.pop()].body) & known.keys() - seen
+        seen |= more
+        todo += more
+    return frozenset(model.functions) - seen

@@ -11,7 +11,7 @@ from typing import Any
 from schedproof import engines
 from schedproof.errors import ModelError, NotExecutable
 from schedproof.kernel.config import DEFAULT, Config
-from schedproof.kernel.functions import Read, read_model, release_for, taken, with_c
+from schedproof.kernel.functions import Read, read_model, release_for, taken, unasked, with_c
 from schedproof.kernel.tree import Tree
 from schedproof.lang.syntax import Program
 from schedproof.model.instance import Instance
@@ -65,6 +65,9 @@ class Subject:
         if self.absent:
             line += (f"; absent in this tree, so its scheduler differs from {self.variant} there: "
                      + ", ".join(self.absent))
+        idle = unasked(self.model, self.programs) & self.programs.keys()
+        if idle and any(mark.kind == "kernel" for mark in self.model.marks.values()):
+            line += f"; read, but run by no property: {', '.join(sorted(idle))}"
         return [*lines, line]
 
 

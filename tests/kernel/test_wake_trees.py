@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import difflib
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from schedproof import cli
 from schedproof.engines import decide
 from schedproof.kernel import Tree
 from schedproof.registry import properties
 from schedproof.suite.models.wake_affine import WakeAffine
-from tests.kernel.smallc import sides
+from tests.kernel.smallc import FAIR, edited, sides
 
 WAKE = {p.name: p for p in properties("wake_affine")}
 TEST = (r"int factor = __this_cpu_read\(sd_llc_size\);",
@@ -56,3 +60,20 @@ def test_the_values_of_wake_wide(flips, wide):
     pairs += [(run.before["current"], z3.IntVal(0)), (run.before["this_cpu"], z3.IntVal(0))]
     assert run.value is not None
     assert z3.simplify(z3.substitute(run.value, *pairs)).as_long() == wide
+
+
+def test_a_patch_that_no_property_runs_is_undecided(tmp_path: Path, real_tree: Tree,
+                                                    capsys: pytest.CaptureFixture[str]):
+    """wake_affine_weight is read and compared, and the lemmas keep its method: they know nothing of a change."""
+    old = real_tree.text(FAIR)
+    new = edited(old, "wake_affine_weight", (r"this_eff_load < prev_eff_load", "this_eff_load > prev_eff_load"))
+    (tmp_path / "x.patch").write_text("".join(difflib.unified_diff(
+        old.splitlines(True), new.splitlines(True), f"a/{FAIR}", f"b/{FAIR}")))
+    code = cli.main(["check", str(tmp_path / "x.patch"), "--tree", str(real_tree.path), "--model", "wake_affine",
+                     "--json"])
+    [model] = json.loads(capsys.readouterr().out)["patches"][0]["models"]
+    assert code == 3
+    assert {f["function"]: f["status"] for f in model["functions"]} == {
+        "wake_affine": "not_covered", "wake_affine_weight": "not_covered"}
+    assert {p["change"] for p in model["properties"]} == {"undecided"}
+    assert any("run by no property: wake_affine, wake_affine_weight" in line for line in model["assumptions"])
