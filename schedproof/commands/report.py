@@ -11,6 +11,8 @@ from schedproof import __version__
 from schedproof.commands._common import common, decided, enter_suite
 from schedproof.console import emit
 from schedproof.errors import InputError
+from schedproof.property import Property
+from schedproof.report import _site
 from schedproof.results import code_of, exit_code
 
 HELP = "the suite as static pages"
@@ -25,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from schedproof import registry
     from schedproof.commands.list import describe
-    from schedproof.report import _site, render
+    from schedproof.report import render
+    from schedproof.report._pages import page
 
     enter_suite(args)
     if args.variant or args.settings:
@@ -36,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     names = registry.model_names() if args.what is None else list(dict.fromkeys(name for name, _ in selected))
     sections, codes = [], []
     for name in names:
-        cells = []
+        cells: list[tuple[Property, _site.Cell]] = []
         for prop in (p for model, p in selected if model == name):
             for variant in (*prop.holds, *prop.fails):
                 result, verdict = decided(name, prop, variant, args)
@@ -45,13 +48,30 @@ def run(args: argparse.Namespace) -> int:
                 if trace is not None:
                     where = f"{name}/{prop.name}-{variant}.html"
                     emit(render(trace, "html"), args.out / where)
-                cells.append(_site.Cell(result, where))
-        sections.append(_site.Section(describe(name), tuple(cells), left_out(name)))
-        emit(_site.of_model(sections[-1]), args.out / f"{name}.html")
-    emit(_site.index(sections, __version__), args.out / "index.html")
+                cells.append((prop, _site.Cell(result, where)))
+        sections.append(_site.Section(describe(name), grids(cells, False), grids(cells, True), left_out(name)))
+        emit(page("model.html", s=sections[-1]), args.out / f"{name}.html")
+    emit(page("index.html", sections=sections, version=__version__), args.out / "index.html")
     if not args.quiet:
         emit(f"{args.out / 'index.html'}\n")
     return exit_code(codes)
+
+
+def grids(cells: list[tuple[Property, _site.Cell]], faulty: bool) -> tuple[_site.Grid, ...]:
+    """A table for each class, of deliberate faults or of all else; named where there are several classes."""
+    from schedproof.registry import is_mutant
+
+    by_class: dict[type[Any], list[_site.Cell]] = {}
+    for prop, cell in cells:
+        if is_mutant(prop, cell.result["variant"]) == faulty:
+            by_class.setdefault(prop.model, []).append(cell)
+    several = len({prop.model for prop, _ in cells}) > 1
+    return tuple(_site.grid(_first_sentence(model.__doc__ or model.__name__) if several else "", found)
+                 for model, found in by_class.items())
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).split(". ")[0].rstrip(".")
 
 
 def left_out(name: str) -> dict[str, str]:

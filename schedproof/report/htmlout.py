@@ -7,14 +7,12 @@ data; every text of it is put in by ``textContent``, so nothing that a patch or 
 
 from __future__ import annotations
 
-import html
-import json
-from importlib.resources import files
 from typing import Any
 
 from schedproof.report import not_for
 from schedproof.report._lanes import Picture, Span, picture
 from schedproof.report._layout import amount
+from schedproof.report._pages import page
 from schedproof.trace import Trace
 
 
@@ -24,13 +22,11 @@ def render(thing: Any) -> str:
     if not traces or not all(isinstance(t, Trace) for t in traces):
         raise not_for(thing, "html")
     title = " and ".join(dict.fromkeys(f"{t.model}:{t.property} in {t.variant}" for t in traces))
-    # A page must not end its own script, nor begin a comment in it.
-    data = json.dumps([_data(picture(t)) for t in traces]).replace("<", "\\u003c").replace("\u2028", "\\u2028")
-    page = files(__package__).joinpath("_page.html").read_text(encoding="utf-8")
-    return page.replace("{{TITLE}}", html.escape(title)).replace("{{DATA}}", data)
+    return page("run.html", title=title, runs=[data(picture(t)) for t in traces])
 
 
-def _data(seen: Picture) -> dict[str, Any]:
+def data(seen: Picture) -> dict[str, Any]:
+    """What the page draws of one run."""
     trace, steps = seen.trace, seen.trace.steps
     loop = len(trace.stem) if trace.cycle else None
     return {

@@ -224,7 +224,7 @@ def test_two_runs_beside_each_other(tmp_path: Path, reported: Trace):
     assert "bounded_wait in v4.14" in dom and "bounded_wait in v6.1" in dom
 
 
-NASTY = "</script><img src=x onerror=console.log(1)><!--<script>{{DATA}}&amp;\u2028"
+NASTY = "</script><img src=x onerror=console.log(1)><!--<script>{{ runs }}&amp;\u2028"
 
 
 def test_text_is_never_a_page(tmp_path: Path, reported: Trace):

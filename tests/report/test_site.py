@@ -12,6 +12,7 @@ import pytest
 
 from schedproof import cli
 from schedproof.report import _site
+from schedproof.report._pages import page
 
 
 class Reader(HTMLParser):
@@ -53,9 +54,9 @@ def site(toy: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Pat
 def test_every_link_leads_somewhere(site: Path):
     pages = sorted(site.rglob("*.html"))
     assert {"index.html", "toy.html"} <= {p.name for p in pages}
-    for page in (p for p in pages if p.parent == site):
-        for link in Reader(page.read_text()).links:
-            assert (page.parent / link).is_file(), (page, link)
+    for file in (p for p in pages if p.parent == site):
+        for link in Reader(file.read_text()).links:
+            assert (file.parent / link).is_file(), (file, link)
 
 
 def test_every_declared_verdict_is_there(site: Path, capsys: pytest.CaptureFixture[str]):
@@ -75,17 +76,18 @@ def test_what_is_not_as_declared_is_marked():
               "unit": "", "reason": 'a <b> & "c"'}
     about = {"model": "m<i>", "what": "<script>", "mutants": {}, "functions": {}, "parameters": {},
              "properties": [{"name": "p", "statement": "</dd>", "facts": ""}]}
-    section = _site.Section(about, (_site.Cell(result),), {"x": "<u>"})
-    text = _site.of_model(section)
+    grid = _site.grid("<s>", [_site.Cell(result)])
+    section = _site.Section(about, (grid,), (), {"x": "<u>"})
+    text = page("model.html", s=section)
     assert Reader(text).cells == [("refuted wrong", "refuted")]
-    for tag in ("<b>", "<script>", "<u>", "<i>"):
+    for tag in ("<b>", "<script>", "<u>", "<i>", "<s>"):
         assert tag not in text.split("</style>")[1]
-    assert ("wrong", "1") in Reader(_site.index([section], "0")).cells
+    assert ("wrong", "1") in Reader(page("index.html", sections=[section], version="0")).cells
 
 
 def test_kernels_stand_in_their_order():
     names = ["rfc-v1", "v6.1+fix", "v4.14", "v6.12", "v6.1", "base"]
-    assert sorted(names, key=_site._release) == ["v4.14", "v6.1", "v6.1+fix", "v6.12", "base", "rfc-v1"]
+    assert sorted(names, key=_site.release) == ["v4.14", "v6.1", "v6.1+fix", "v6.12", "base", "rfc-v1"]
 
 
 @pytest.mark.parametrize("words", [("--variant", "v1"), ("--set", "ratio=4")])
