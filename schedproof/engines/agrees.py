@@ -19,6 +19,7 @@ from typing import Any
 
 from schedproof.engines.explicit import checks
 from schedproof.engines.explicit.compile import compile_instance
+from schedproof.engines.explicit.engine import DEFAULT_MEMORY
 from schedproof.engines.explicit.layout import CannotCompile, lay_out
 from schedproof.engines.explicit.search import Meter, Space, explore
 from schedproof.errors import BudgetExceeded
@@ -31,7 +32,6 @@ from schedproof.verdict import Counts, Proved, Refuted, Unknown, Vacuous, Verdic
 
 Seen = tuple[int, ...]                   # one observation
 Words = frozenset[int]                   # states of one variant
-MEMORY = 1_500_000_000
 
 
 def formulas(kind: Agrees) -> tuple[Any, ...]:
@@ -65,7 +65,7 @@ class ByProduct:
         begin = time.perf_counter()
         kind = property.kind
         assert isinstance(kind, Agrees)
-        meter = Meter(budget, MEMORY, progress)
+        meter = Meter(budget, DEFAULT_MEMORY, progress)
         sides: list[Side] = []
         common: dict[str, Any] = {"engine": self.name, "instance": instance.title}
         try:

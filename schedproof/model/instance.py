@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import z3
@@ -26,6 +26,7 @@ from schedproof.model.free import cases
 from schedproof.model.grain import grained
 from schedproof.model.threads import END, START, Threads, site_name
 from schedproof.model.transition import State, Transition, Variable
+from schedproof.model.unread import never_read
 
 if TYPE_CHECKING:
     from schedproof.model.model import Model
@@ -67,7 +68,7 @@ class Instance:
         variables = {**self._declared, **self.threads.variables}
         self.world: World = replace(base, variables=variables)
         self.threads.world = self.world
-        self.threads.probe = self._never_read
+        self.threads.probe = partial(never_read, self)
 
     def _universe(self, per: Any) -> str | None:
         return None if per is None else self.scope.universe_of(per)
@@ -318,29 +319,6 @@ class Instance:
         own = self._universe(mark.per[0]) if mark.kind == "thread" else None
         return {(n, None): event.args[0] for n, (_, d) in self._declared.items()
                 if isinstance(d, Current) and own is not None and self._universe(d.target) == own}
-
-    def _never_read(self, method: str, args: tuple[int, ...], site: str) -> frozenset[str]:
-        """The saved locals that make no difference from a site on: each is an unknown, and in no result."""
-        threads = self.threads
-        unknown: dict[Key, Any] = {}
-        ranges = dict(self.ranges)
-        for variable in {v for frame in threads.saved[method, site] for _, v in frame if v}:
-            domain, name = threads.variables[variable][1], f"{variable}?"
-            unknown[variable, args[0]] = z3.Bool(name) if domain.sort == "Bool" else z3.Int(name)
-            codes = domain.codes()
-            if domain.sort != "Bool" and codes is not None:
-                ranges[name] = (min(codes), max(codes))
-        threads.unread[method, args, site] = frozenset()             # while it is being found out
-        event = next(e for e in self.events if (e.action, e.args) == (method, args))
-        heap = {**self.heap, **self.current(event)}
-        frames = threads.frames(method, args, site, args[0], unknown, {})
-        try:
-            results = runs(self.world, ranges, method, [], heap, threads.sites[method][site], frames)
-        except (ModelError, NotExecutable):
-            return frozenset()
-        terms = [x for result in results for x in threads.outcome(method, result)]
-        used = t.constants_of([x for x in terms if not isinstance(x, bool | int)])
-        return frozenset(v for (v, _), constant in unknown.items() if constant.decl().name() not in used)
 
     def _thread_steps(self, event: Event, here: str, result: Result) -> Iterator[Transition]:
         """The steps of one run of a thread from one site: to each cut, and to its end."""

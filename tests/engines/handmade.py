@@ -183,3 +183,20 @@ def pv_queue(count: int, spin_limit: int = 2) -> Handmade:
         ]
     everything = by_name(*loc, *run, *pos, *spin)
     return Handmade(everything, (dict.fromkeys(everything, 0),), tuple(rules))
+
+
+# The beginning of a random model: its variables, and that a run may end anywhere.
+SMALL_MODEL = """\
+class M(Model):
+    obj = Object("struct o", "p", "q")
+    flag = Bool()
+    n = Range(0, 2)
+    cur = Pointer(obj)
+    arr = Bool(per=obj)
+    releases = {"v1": {}}
+
+    @final
+    def anywhere(self):
+        return True
+
+"""

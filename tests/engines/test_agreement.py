@@ -22,6 +22,7 @@ from schedproof.model.domains import Range
 from schedproof.model.transition import Transition, Variable
 from schedproof.property import Invariant, Property, Reachable, WorstCase
 from schedproof.registry import properties
+from tests.engines.handmade import SMALL_MODEL
 from tests.loading import Valuer, model_of, small
 
 QUOTA = {p.name: p for p in properties("quota_reweight")}
@@ -191,19 +192,7 @@ def test_queue_waiter(variant):
 
 
 # ----------------------------------------------------------------------------------------------- random models
-DECLARED = """\
-class M(Model):
-    obj = Object("struct o", "p", "q")
-    flag = Bool()
-    n = Range(0, 2)
-    cur = Pointer(obj)
-    arr = Bool(per=obj)
-    releases = {"v1": {}}
-
-    @final
-    def anywhere(self):
-        return True
-
+DECLARED = SMALL_MODEL + """\
     def price(self):
         return self.n
 

@@ -26,7 +26,7 @@ from schedproof.replay import ReplayError, replay, to_trace
 from schedproof.report import render
 from schedproof.trace import from_json
 from schedproof.verdict import Refuted, Unknown
-from tests.engines.handmade import Handmade, end, graph, prop, value_of, walk
+from tests.engines.handmade import SMALL_MODEL, Handmade, end, graph, prop, value_of, walk
 from tests.engines.test_agreement import CHANGE, COST, CUT, GUARD, WAITING, untold
 from tests.engines.test_explicit_worst_case import CLASSES, COUNT, EDGES, Edge, shown_is_fair
 from tests.loading import model_of
@@ -401,20 +401,6 @@ def test_replay_says_what_it_did_not_see_again(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------- random models
-DECLARED = """\
-class M(Model):
-    obj = Object("struct o", "p", "q")
-    flag = Bool()
-    n = Range(0, 2)
-    cur = Pointer(obj)
-    arr = Bool(per=obj)
-    releases = {"v1": {}}
-
-    @final
-    def anywhere(self):
-        return True
-
-"""
 IDLE = ["pass", "require(self.flag)", "require(self.n != 1)", "require(self.cur == NULL)"]
 FAIRNESS = ["", "fair='weak'", "fair='strong'", "fair='strong'"]
 
@@ -422,7 +408,7 @@ FAIRNESS = ["", "fair='weak'", "fair='strong'", "fair='strong'"]
 @st.composite
 def models(draw: Any) -> str:
     """A model with fair actions and threads, costs or none, and runs that may end; and two formulas."""
-    text, pick = DECLARED, lambda options: draw(st.sampled_from(options))
+    text, pick = SMALL_MODEL, lambda options: draw(st.sampled_from(options))
     costs = [c.replace("'price'", "1") for c in COST] if draw(st.integers(0, 3)) else [""]
     if draw(st.booleans()):
         text += textwrap.indent(f"@action({pick(costs)})\ndef idle(self):\n    {pick(IDLE)}\n\n", "    ")
