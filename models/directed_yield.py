@@ -34,6 +34,7 @@ from schedproof.model import (
     action,
     block,
     choose,
+    cmod,
     environment,
     final,
     init,
@@ -80,9 +81,9 @@ class DirectedYield(Model):
 
     # What the functions of the vocabulary tell of a vCPU.
     asleep = Bool(per=vcpu)                                           # it halts
-    woken = Bool(per=vcpu)                                            # something waits for it that it has not seen yet
+    woken = Bool(per=vcpu)                                            # a sleeper that has something to run for
     unmarked = Bool(per=vcpu)                                         # it could run, does not, and is not ready
-    pending_interrupt = Bool(per=vcpu)
+    pending_interrupt = Bool(per=vcpu)                                # never set here, nor is woken: no interrupts
     in_kernel = Bool(per=vcpu, init=True)
 
     answer = Range(-1, 1, per=vcpu, init=1)                           # of yield_to, where the vCPU waits for a CPU
@@ -94,6 +95,7 @@ class DirectedYield(Model):
     clean = Bool(ghost=True)                                          # all that waited were in the handler, but one
     over_budget = Bool(ghost=True)                                    # more attempts failed in one exit than may
     passed_over = Bool(ghost=True)                                    # no yield succeeded, and one was not tried
+    gave_up = Range(0, lambda m: m.tries, init=0, ghost=True)         # failed attempts of the last exit without success
 
     vcpus = Param(4, 2, 10, "virtual CPUs")
     cpus = Param(1, 1, 9, "CPUs that they have")
@@ -211,12 +213,12 @@ class DirectedYield(Model):
         yielded: Range(-1, 1) = 0
         tries: Range(0, 3) = self.tries
         looked: Range(0, 80) = 0
-        last = self.last_boosted_vcpu
+        last_boosted_vcpu = self.last_boosted_vcpu
         if self.knows_owner:                                          # the mail's third idea
-            last = self.behind_next_owner()
-        stored = last
+            last_boosted_vcpu = self.behind_next_owner()
+        stored = last_boosted_vcpu
         self.in_spin_loop[me] = True                                  # without eligibility nobody reads it
-        for vcpu in ring(self.vcpu, after=last):
+        for vcpu in ring(self.vcpu, after=last_boosted_vcpu):
             # The second pass begins with vCPU 0, and only if the last attempt of the first one gave 0.
             if self.scan == "two_pass" and vcpu == self.vcpu[0] and yielded < 0:
                 break
@@ -240,7 +242,7 @@ class DirectedYield(Model):
                             continue
             if not self.kvm_vcpu_eligible_for_directed_yield(vcpu):
                 continue
-            stored = self.cursor_of(vcpu, last)
+            stored = self.cursor_of(vcpu, last_boosted_vcpu)
             if self.cursor_written == "before":
                 self.last_boosted_vcpu = stored
             yielded = self.kvm_vcpu_yield_to(vcpu)
@@ -259,11 +261,11 @@ class DirectedYield(Model):
             if self.turns == "counter":
                 self.dy_count[me] = 0
 
-    def cursor_of(self, vcpu, last):
+    def cursor_of(self, vcpu, last_boosted_vcpu):
         """6.13 to 6.18 store how many vCPUs the scan has passed instead of the one at which it is."""
         if self.cursor == "index":
             return vcpu
-        return vcpu - last - 1 if vcpu > last else vcpu - last - 1 + self.online_vcpus
+        return cmod(vcpu - last_boosted_vcpu - 1 + self.online_vcpus, self.online_vcpus)
 
     def was_in_kernel(self, vcpu):
         if self.in_kernel_test == "current":
@@ -314,6 +316,7 @@ class DirectedYield(Model):
 
     def note_attempts(self, me):
         """What the scan that just ended has left out, and whether it tried too often."""
+        self.gave_up = min(self.failed, self.tries)
         if self.failed > self.tries:
             self.over_budget = True
         if self.failed < self.tries and any(self.waits(v) and v != me and self.tried[v] == 0 for v in self.vcpu):
