@@ -149,7 +149,8 @@ def budget_used_up(m):
 undercommit = Property(
     "undercommit", DirectedYield,
     "The handler gives up after three attempts that fail for want of a second task, as on an undercommitted host.",
-    Invariant(within_budget, premise=budget_used_up), facts="A12, A13", instance={"vcpus": 5, "undercommitted": 1, "preemption": 0},
+    Invariant(within_budget, premise=budget_used_up), facts="A12, A13",
+    instance={"vcpus": 5, "undercommitted": 1, "preemption": 0},
     holds=("v3.9", "v6.19"), fails=("rfc-v5",))
 
 
@@ -165,7 +166,8 @@ def tries_left(m):
 whole_round = Property(
     "whole_round", DirectedYield,
     "Where no yield succeeds and the budget is not used up, every vCPU that waits was tried.",
-    Invariant(nobody_passed_over, premise=tries_left), facts="A11", instance={"vcpus": 3, "failures": 1, "preemption": 0},
+    Invariant(nobody_passed_over, premise=tries_left), facts="A11",
+    instance={"vcpus": 3, "failures": 1, "preemption": 0},
     holds=("v6.19+eligibility=false",), fails=("v6.12+eligibility=false", "base+budget=true"),
     why="The second pass of the loop is left out where the last attempt of the first one gave -ESRCH.")
 
