@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from pathlib import Path
+from typing import Any
 
 from schedproof.commands._common import (
     Options,
@@ -33,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "undecided or nothing of the model could be read, 255 a wrong call; needs --tree")
     parser.add_argument("--format", metavar="F", choices=("table", "json", "ktap"), default="table",
                         help="table (the default), json or ktap, the kernel's test format")
+    parser.add_argument("--certificates", metavar="DIR", type=Path, help="write a certificate of each proof there, for "
+                        "`schedproof certify`; needs --engine induction")
     no_cache(parser)
     common(parser)
 
@@ -59,6 +63,8 @@ def prove(args: argparse.Namespace) -> int:
 
     if args.rev and not args.tree:
         raise InputError("--rev needs --tree DIR: it names a revision of that repository")
+    if args.certificates and (args.tree or args.engine != "induction"):
+        raise InputError("--certificates needs --engine induction and no --tree: only such proofs leave an invariant")
     enter_suite(args)
     selected = registry.select(args.what)
     if args.what is not None and not selected:
@@ -96,7 +102,30 @@ def on_python(selected: list[tuple[str, Property]], args: argparse.Namespace) ->
         _, first = selected[0]
         first.model.variant(args.variant, **first.instance)         # raises the error that says what is known
     settings = dict(args.settings)
-    return answers([Question(model, prop.name, variant, settings) for model, prop, variant in pairs], decided, args)
+    answer = certified if args.certificates else decided
+    return answers([Question(model, prop.name, variant, settings) for model, prop, variant in pairs], answer, args)
+
+
+def certified(model: str, prop: Property, variant: str, args: argparse.Namespace,
+              settings: dict[str, int]) -> tuple[Result, Any]:
+    """The answer to a question; a proof leaves its certificate in the folder ``--certificates``."""
+    from schedproof.engines.certificate import Certificate, written
+    from schedproof.registry import instance_of
+    from schedproof.verdict import Proved
+
+    row, verdict = decided(model, prop, variant, args, settings)
+    if isinstance(verdict, Proved) and isinstance(verdict.certificate, Certificate):
+        instance = instance_of(prop, variant, settings)
+        names = {"model": model, "property": prop.name, "variant": variant, "parameters": dict(instance.params)}
+        text = written(instance, prop, verdict.certificate, names)
+        told = "".join(f"-{n}={v}" for n, v in sorted(settings.items()))
+        file = args.certificates / f"{model}-{prop.name}-{variant}{told}.smt2"
+        try:
+            args.certificates.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{file}: cannot write the certificate: {error.strerror}") from None
+    return row, verdict
 
 
 def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> tuple[list[Result], list[int]]:
@@ -104,8 +133,6 @@ def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> t
 
     A property that no release keeps is shown but does not count: it would condemn every tree.
     """
-    from pathlib import Path
-
     from schedproof.kernel.prove import prove_tree
 
     results: list[Result] = []

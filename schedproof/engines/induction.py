@@ -21,6 +21,7 @@ import z3
 from schedproof.engines.bmc.engine import Bmc, TraceMaker
 from schedproof.engines.bmc.questions import Question, question_of
 from schedproof.engines.bmc.unroll import Unrolling
+from schedproof.engines.certificate import Certificate
 from schedproof.model.transition import Transition
 from schedproof.property import Invariant, Property, Within
 from schedproof.verdict import Counts, Proved, Refuted, Unknown, Verdict
@@ -181,7 +182,7 @@ class _Proof:
         if missing:
             return self.unknown(f"proved by {k}-induction, but in {WITNESS_DEPTH} steps no run shows that "
                                 + ", ".join(missing) + ": the proof may say nothing")
-        return Proved(**self.common, counts=self.counts)
+        return Proved(**self.common, counts=self.counts, certificate=Certificate(k, tuple(self.lemmas)))
 
     def _witnesses(self) -> dict[str, z3.BoolRef]:
         """What some run has to show, in words, as formulas over one state."""
