@@ -74,7 +74,7 @@ def prove(args: argparse.Namespace) -> int:
         check_settings(model, args.settings, registry.parameters_of(model))
     if args.tree:
         results, codes = on_tree(selected, args)
-        if args.bisect and not any(r["c_functions"] for r in results):
+        if args.bisect and _rests_on_less(selected, results, args):
             codes = [UNDECIDED]            # the verdicts would be those of the model's own methods
     else:
         results = on_python(selected, args)
@@ -84,7 +84,7 @@ def prove(args: argparse.Namespace) -> int:
     else:
         shown = [r for r, code in zip(results, codes, strict=True) if code] if args.quiet else results
         if shown or not args.quiet:
-            emit(render(shown, "table") + _what_next(shown, args.tree) + _assumptions(results))
+            emit(render(shown, "table") + _what_next(shown, args.tree, args.rev) + _assumptions(results))
     return exit_code(codes)
 
 
@@ -147,6 +147,20 @@ def on_tree(selected: list[tuple[str, Property]], args: argparse.Namespace) -> t
     return results, codes
 
 
+def _rests_on_less(selected: list[tuple[str, Property]], results: list[Result], args: argparse.Namespace) -> bool:
+    """Whether verdicts on a revision say too little for a bisection: nothing, or less than an end of it, is read."""
+    from schedproof.kernel.bisection import left_out
+
+    if not any(r["c_functions"] for r in results):
+        complain("skipped: no function of the model can be read here")
+        return True
+    out = dict.fromkeys(name for model in dict.fromkeys(prop.model for _, prop in selected)
+                        for name in left_out(Path(args.tree), args.rev, model, args.variant))
+    if out:
+        complain(f"skipped: {', '.join(out)} cannot be read here, but can at an end of the bisection")
+    return bool(out)
+
+
 def _assumptions(results: list[Result]) -> str:
     """What verdicts on a tree rest on, once a model."""
     from schedproof.report._layout import wrap
@@ -161,9 +175,9 @@ def _assumptions(results: list[Result]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _what_next(results: list[Result], tree: str | None) -> str:
+def _what_next(results: list[Result], tree: str | None, rev: str | None) -> str:
     """Where to look for more about what is not as expected."""
-    where = f" --tree {shlex.quote(tree)}" if tree else ""
+    where = (f" --tree {shlex.quote(tree)}" if tree else "") + (f" --rev {shlex.quote(rev)}" if rev else "")
     lines = [f"schedproof trace {r['model']}:{r['property']}{where} --variant {r['variant']}"
              for r in results if r["verdict"] == "refuted" and code_of(r)]
     return "\nTo see how it fails:\n" + "".join(f"  {line}\n" for line in lines) if lines else ""

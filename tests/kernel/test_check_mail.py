@@ -17,65 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernel.gate import FILE, FILES, SUITE, Gates, gates, swapped
-from tests.loading import need
+from tests.kernel.gate import FILE, FILES, SUITE, gates, swapped
+from tests.kernel.repository import BAD, CHECK, COMMENT, ELSEWHERE, OPENS, UNREADABLE, Repository, repository
 
-__all__ = ["gates"]
+__all__ = ["gates", "repository"]
 
 HOOK = Path(__file__).parents[2] / "contrib" / "sendemail-validate"
-OPENS = "\tg->open = GATE_OPEN;\n"
-BAD = {FILE: swapped(FILES[FILE], (OPENS, "\tg->open = GATE_SHUT;\n"))}
-COMMENT = {FILE: swapped(FILES[FILE], (OPENS, "\t/* at last */\n" + OPENS))}
-ELSEWHERE = {FILE: swapped(FILES[FILE], ("\tg->count = 2;\n", "\tg->count = 3;\n"))}
-UNREADABLE = {FILE: swapped(FILES[FILE], (OPENS, '\tasm volatile("nop");\n' + OPENS))}
 GOOD = {"a comment": COMMENT, "what is not modelled": ELSEWHERE}
-
-
-class Repository:
-    """A small tree under git, with a home of its own."""
-
-    def __init__(self, folder: Path, home: Path):
-        home.mkdir()
-        self.folder = folder
-        self.env = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"),
-                    "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config"),
-                    "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-        self.git("config", "--global", "user.name", "A Developer")
-        self.git("config", "--global", "user.email", "dev@example.org")
-        self.git("init", "-q", "-b", "main")
-        self.commit(FILES, "the gate")
-
-    def run(self, *words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(list(words), cwd=self.folder, env={**self.env, **env}, input=stdin, capture_output=True,
-                              text=True, check=False)
-
-    def git(self, *words: str) -> str:
-        done = self.run("git", *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def commit(self, files: dict[str, str], subject: str) -> str:
-        for name, text in files.items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(text)
-        self.git("add", "-A")
-        self.git("commit", "-qm", f"{subject}\n\nSigned-off-by: A Developer <dev@example.org>")
-        return self.git("rev-parse", "HEAD").strip()
-
-    def mail(self, rev: str = "HEAD") -> str:
-        return self.git("format-patch", "--stdout", "-1", rev)
-
-    def check(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return self.run(*COMMAND, *words, stdin=stdin)
-
-
-COMMAND = (sys.executable, "-m", "schedproof", "check", "--suite", str(SUITE))
-
-
-@pytest.fixture
-def repository(gates: Gates, tmp_path: Path) -> Repository:
-    need("git")
-    return Repository(gates.tree, tmp_path / "home")
 
 
 # --------------------------------------------------------------------------------------------------- one mail
@@ -158,7 +106,7 @@ def test_a_wrong_mail_is_one_warning_and_no_failure(repository: Repository, mail
 def test_outside_of_a_repository(repository: Repository, tmp_path: Path):
     repository.commit(BAD, "a bad one")
     mail = repository.mail()
-    done = subprocess.run([*COMMAND, "--b4"], cwd=tmp_path, env={**repository.env, "GIT_CEILING_DIRECTORIES": "/"},
+    done = subprocess.run([*CHECK, "--b4"], cwd=tmp_path, env={**repository.env, "GIT_CEILING_DIRECTORIES": "/"},
                           input=mail, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("WARNING: not checked: ") and "git work tree" in done.stdout
@@ -193,7 +141,7 @@ def test_terse(repository: Repository):
 def hooked(repository: Repository) -> Callable[[Sequence[str]], list[tuple[int, str]]]:
     """Sends a series; the code and standard error of each call of the hook."""
     script = repository.folder.parent / "schedproof-here"
-    script.write_text(f'#!/bin/sh\nshift\nexec {" ".join(COMMAND)} "$@"\n')
+    script.write_text(f'#!/bin/sh\nshift\nexec {" ".join(CHECK)} "$@"\n')
     script.chmod(0o755)
 
     def send(mails: Sequence[str]) -> list[tuple[int, str]]:
