@@ -32,6 +32,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/checks.py
 
 counterexamples: $(STAMP)
 	$(BIN)/schedproof counterexamples
