@@ -27,7 +27,8 @@ UPDATE = r"^(static void update_cfs_group\([^)]*\)\n\{\n"
 # The kind of patch, the seconds that it may take, its file, the text that is replaced and what it becomes. The real
 # change drops the guard of update_cfs_group, so verdicts are decided again on both sides.
 KINDS = (
-    ("a static function of a file that is not modelled", 2.0, "kernel/fork.c", r"^(static void check_mm\([^)]*\)\n\{\n)",
+    ("a static function of a file that is not modelled", 2.0, "kernel/fork.c",
+     r"^(static void check_mm\([^)]*\)\n\{\n)",
      "\\1\tschedule();\n"),
     ("a function that headers of the models declare", 2.0, "kernel/fork.c", r"^(void __init fork_init\(void\)\n\{\n)",
      "\\1\tschedule();\n"),
