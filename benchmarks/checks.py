@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``make bench``: how long ``schedproof check --b4`` takes for the three kinds of patches, first and second time.
+"""``make bench``: how long ``schedproof check --b4`` takes for each kind of patch, first and second time.
 
 Each is a commit on a kernel tree under git, in a temporary folder with an empty cache, checked by a process of its own
 as b4 starts it. The tree is the 6.1 of SCHEDPROOF_TREES; without one nothing is measured. The figures go to

@@ -8,6 +8,7 @@ the fault: a revision without it can be neither good nor bad.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def ends(path: Path) -> tuple[str, ...]:
     """The newest bad and the oldest good revision that git has noted, whatever the two are called; none outside."""
     told = git(path, "for-each-ref", "--sort=committerdate", "--format=%(refname)", "refs/bisect/").decode().split()
     marks = [r for r in told if not r.startswith("refs/bisect/skip-")]
-    good = [r for r in marks if "-" in r.rpartition("/")[2]]                 # "good-" or another term and the commit
+    good = [r for r in marks if re.search("-[0-9a-f]{40,64}$", r)]           # "good" or another term, and the commit
     return (*[r for r in marks if r not in good], *good[:1])
 
 
